@@ -13,7 +13,7 @@ EACH ?= -n logical --dist worksteal -p no:benchmark
 # Write bytecode even if PYTHONDONTWRITEBYTECODE is set: it halves the start time of tests.
 test-plain test-long test-python test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: browser certificates certificate-pages clients release reproduce serve studies test test-all test-plain test-long test-python test-compiled test-slow test-engines test-gpu bench-gpu lint bench bench-server docs clean
+.PHONY: browser certificates certificate-pages clients release reproduce serve studies test test-all test-plain test-long test-python test-compiled test-slow simulate-server test-engines test-gpu bench-gpu lint bench bench-server docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml studies/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -74,6 +74,11 @@ test-compiled: .venv/ready
 test-slow: .venv/ready
 	$(BIN)/python -m pytest -n 2 -q -m slow
 
+# Servers, clients and faults by seed; 50,000 schedules take a night on two cores. A seed that fails replays: SEEDS="17 1".
+SEEDS = 1 50000
+simulate-server: .venv/ready
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m tests.server.simulated.world $(SEEDS) --processes 2
+
 # Wheel and source archive, checked, and tried in an empty environment of each Python that is there.
 release: .venv/ready
 	rm -rf dist
@@ -116,7 +121,7 @@ bench-gpu: $(READY)
 	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable ./reproduction --editable ./studies
 	@touch .venv-engines/ready
 
-# Tables decided by Spark, Ray and Dask, and frames of pandas, polars and PyArrow.
+# Tables decided by Spark, Ray, Dask and MLflow, and frames of pandas, polars and PyArrow.
 test-engines: .venv-engines/ready
 	.venv-engines/bin/python -m pytest -q -p no:cacheprovider tests/engines
 

@@ -38,7 +38,7 @@ def stagewise_round(kind: type, fixed: bool) -> Step:
     targets = problem(D, K)[0]
     safe = sw.SafeAction(features=np.zeros(D), reward=0.0, cost=0.0)
     agent = sw.Agent(kind(safe_action=safe, threshold=0.2, noise=0.1, delta=0.01))
-    rays, tables = sw.Rays(targets), [targets, targets[::-1].copy()]
+    rays, tables = sw.RaySet(targets), [targets, targets[::-1].copy()]
 
     def step(t: int) -> None:
         decision = agent.decide(rays if fixed else tables[t & 1])
@@ -52,7 +52,7 @@ def mixture_round(kind: type) -> Step:
     """OPLB over the same finite set, or OPB over as many arms, the safe one of which costs nothing, as was declared."""
     safe = {"reward": 0.0, "cost": 0.0}
     if kind is sw.OPB:
-        policy, offer = sw.OPB(arms=K, safe_action=sw.SafeAction(arm=0, **safe), threshold=0.2), sw.Arms(K)
+        policy, offer = sw.OPB(arms=K, safe_action=sw.SafeAction(arm=0, **safe), threshold=0.2), sw.ArmSet(K)
     else:
         safe_action = sw.SafeAction(features=np.zeros(D), **safe)
         policy, offer = sw.OPLB(safe_action=safe_action, threshold=0.2, noise=0.1), sw.FiniteSet(problem(D, K)[0])
@@ -72,7 +72,7 @@ def problem_round() -> Step:
     """A `Problem` through Agent: a user's eight numbers by name, and three named signals by the decision's id."""
     names = [f"feature {i}" for i in range(8)]
     result = sw.Problem(
-        actions=["nothing", "digest", "offer", "reminder", "news", "sale"], safe="nothing", context=names,
+        action_names=["nothing", "digest", "offer", "reminder", "news", "sale"], safe_name="nothing", context=names,
         reward=sw.Reward("click"),
         limits={
             "opt_out": sw.Limit(0.02, safe_bound=0.01, model="rates"),

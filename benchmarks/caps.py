@@ -25,7 +25,7 @@ from stagewise_reproduction.instances import DELTA, at_zero, shifted
 
 SEED = 20261116  # used for nothing else
 PAPERS = {"LC-LUCB, ridge 1": partial(sw.LCLUCB, ridge=1.0), "ROFUL, ridge 1": partial(sw.ROFUL, ridge=1.0)}
-POLICIES: dict[str, Any] = {**PAPERS, "LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "CAPS": sw.CAPS}
+POLICIES: dict[str, Any] = {**PAPERS, "LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "CAPS": sw.SafePosteriorSampling}
 TAUS = (0.2, 0.5, 0.8)
 
 
@@ -69,7 +69,7 @@ def with_more_runs() -> None:
     rows = {
         f"d = {d}, T = {rounds:,}, {runs} runs": [
             lambda d=d, rounds=rounds, runs=runs, t=tau: regrets(
-                sw.CAPS(safe_action=at_zero(d), noise=1.0, delta=DELTA, threshold=t),
+                sw.SafePosteriorSampling(safe_action=at_zero(d), noise=1.0, delta=DELTA, threshold=t),
                 noisy_world(d, 1.0),
                 rounds,
                 runs,
@@ -91,7 +91,7 @@ def sphere_world(dimension: int, run: int) -> sw.LinearWorld:
     """Return a hundred fixed rays on the sphere, and a truth on it, both of this run."""
     random = np.random.default_rng([SEED, dimension, run])
     reward, cost = directions(random, 2, dimension)
-    return sw.LinearWorld(reward=reward, cost=cost, actions=sw.Rays(directions(random, 100, dimension)), noise=0.1)
+    return sw.LinearWorld(reward=reward, cost=cost, actions=sw.RaySet(directions(random, 100, dimension)), noise=0.1)
 
 
 def on_spheres() -> None:
@@ -116,7 +116,7 @@ def on_fresh() -> None:
     """Print regrets on rays that are drawn anew every round."""
     base = shifted(10)
     world = sw.LinearWorld(
-        reward=base.parameters[0], cost=base.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
+        reward=base.parameters[0], cost=base.parameters[1:], actions=sw.RandomRaySet(count=10, dimension=10), noise=1.0
     )
     options = {"safe_action": at_zero(10), "noise": 1.0, "delta": DELTA}
     rows = {
@@ -130,7 +130,7 @@ def with_own_sets() -> None:
     """Print what the ridge and sets of their own are worth to the older policies, and cost where nothing comes back."""
     base, options = shifted(10), {"safe_action": at_zero(10), "noise": 1.0, "delta": DELTA}
     fresh = sw.LinearWorld(
-        reward=base.parameters[0], cost=base.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
+        reward=base.parameters[0], cost=base.parameters[1:], actions=sw.RandomRaySet(count=10, dimension=10), noise=1.0
     )
     plays = [*((base, tau) for tau in TAUS), (fresh, 0.2), (fresh, 0.5)]
     settings = {
@@ -156,7 +156,7 @@ def on_finite_sets() -> None:
         "OPLB, lp": sw.OPLB(**options),
         "OPLB, lp, ridge=1": sw.OPLB(**options, ridge=1.0),
         "OPLB, lp, own_sets=True": sw.OPLB(**options, per_action_bounds=True),
-        "CAPS, mixtures": sw.CAPS(**options, mixtures=True),
+        "CAPS, mixtures": sw.SafePosteriorSampling(**options, mixtures=True),
     }
     rows = {
         name: [lambda p=p: regrets(p, lambda run: draw_finite_world(1000 + run), 2_000, 20)]
@@ -171,8 +171,8 @@ def on_arms() -> None:
     options = {"arms": 4, "safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.02, "delta": DELTA}
     players = {
         "OPB": sw.OPB(**options),
-        "CAPS over arms, kl": sw.ArmsCAPS(**options, radius="kl"),
-        "CAPS over arms": sw.ArmsCAPS(**options),
+        "CAPS over arms, kl": sw.SafeArmPosteriorSampling(**options, interval="kl"),
+        "CAPS over arms": sw.SafeArmPosteriorSampling(**options),
     }
     rows = {name: [lambda p=p: regrets(p, world, 100_000, 40)] for name, p in players.items()}
     table("four arms that cost 0, .005, .01, .03, τ = .02, coins, T = 100,000", ["regret"], rows)
@@ -208,12 +208,12 @@ def on_templates(runs: int = 10) -> None:
     """Print clicks a user of six templates, at most 2 % opt-outs and .5 % complaints; .09 is possible."""
     safe = sw.SafeAction(arm=0, reward=0.04, cost=[0.004, 0.0005])
     options = {"arms": 6, "safe_action": safe, "threshold": {"opt_out": 0.02, "complaint": 0.005}, "delta": 0.05}
-    every, best = sw.Arms(6), sw.Arms(6).only([0, 4])
+    every, best = sw.ArmSet(6), sw.ArmSet(6).only([0, 4])
     players = {
-        "OPB, hoeffding": (sw.OPB(**options, radius="hoeffding"), every),
+        "OPB, hoeffding": (sw.OPB(**options, interval="hoeffding"), every),
         "OPB": (sw.OPB(**options), every),
-        "CAPS over arms": (sw.ArmsCAPS(**options), every),
-        "the same, told which is best": (sw.ArmsCAPS(**options), best),
+        "CAPS over arms": (sw.SafeArmPosteriorSampling(**options), every),
+        "the same, told which is best": (sw.SafeArmPosteriorSampling(**options), best),
     }
 
     def cell(name: str, today: float) -> str:
@@ -228,12 +228,12 @@ def on_templates(runs: int = 10) -> None:
 
 def on_one_ray() -> None:
     """Print when one ray that costs one in a hundred is played to its end, at τ = .02."""
-    world = sw.LinearWorld(reward=[0.5], cost=[0.01], actions=sw.Rays([[1.0]]), outcomes="bernoulli")
+    world = sw.LinearWorld(reward=[0.5], cost=[0.01], actions=sw.RaySet([[1.0]]), outcomes="bernoulli")
     options = {"safe_action": sw.SafeAction(features=[0.0]), "threshold": 0.02, "noise": 0.5, "delta": 0.05}
     for name, more in {"noise ½": {}, "bounded_outcomes": {"bounded_outcomes": True}}.items():
         rounds = 20_000 if more else 400_000
         result = sw.simulate(
-            sw.CAPS(**options, **more),
+            sw.SafePosteriorSampling(**options, **more),
             world,
             rounds=rounds,
             runs=20,
@@ -263,7 +263,7 @@ def speed() -> None:
     few = {"safe_action": at_zero(4), "threshold": 0.2, "noise": 0.1, "delta": DELTA}
     plays["OPLB, lp, twelve actions"] = (sw.OPLB(**few), draw_finite_world(1000))
     plays["OPLB, lp, per-action bounds, twelve actions"] = (sw.OPLB(**few, **per_action), draw_finite_world(1000))
-    plays["CAPS, mixtures, twelve actions"] = (sw.CAPS(**few, mixtures=True), draw_finite_world(1000))
+    plays["CAPS, mixtures, twelve actions"] = (sw.SafePosteriorSampling(**few, mixtures=True), draw_finite_world(1000))
     for name, (policy, world) in plays.items():
         seconds = []
         for seed in range(7):
@@ -278,7 +278,7 @@ def broken(runs: int, backend: str) -> None:
     options: dict[str, Any] = {"noise": 1.0, "delta": 0.05}
     plays = {
         f"ten rays, τ = {tau:g}": (
-            sw.CAPS(**options, safe_action=at_zero(10), threshold=tau),
+            sw.SafePosteriorSampling(**options, safe_action=at_zero(10), threshold=tau),
             shifted(10),
         )
         for tau in TAUS
@@ -288,9 +288,9 @@ def broken(runs: int, backend: str) -> None:
             policy = kind(**options, safe_action=at_zero(10), threshold=tau, per_action_bounds=True)
             plays[f"{name} with per-action bounds, τ = {tau:g}"] = (policy, shifted(10))
     alone = {**options, "safe_action": at_zero(1), "threshold": 0.6, "mean_cost_bound": None}
-    for name, actions in {"one ray": sw.Rays([[1.0]]), "one action": sw.FiniteSet([[1.0]])}.items():
+    for name, actions in {"one ray": sw.RaySet([[1.0]]), "one action": sw.FiniteSet([[1.0]])}.items():
         world = sw.LinearWorld(reward=[0.9], cost=[0.9], actions=actions, noise=1.0)
-        plays[name] = (sw.CAPS(**alone, mixtures=name == "one action"), world)
+        plays[name] = (sw.SafePosteriorSampling(**alone, mixtures=name == "one action"), world)
         kind = sw.OPLB if name == "one action" else sw.LCLUCB
         plays[f"{name}, {kind.__name__}"] = (kind(**alone, per_action_bounds=True), world)
     for name, (policy, world) in plays.items():
@@ -307,11 +307,11 @@ def picture() -> None:
     figure = Figure(figsize=(10.5, 5.2), layout="constrained")
     panels = figure.subplots(2, 3, sharex=True)
     world = noisy_world(10, 1.0)
-    players = {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "CAPS": sw.CAPS, "Safe-LTS": sw.SafeLTS}
+    players = {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "CAPS": sw.SafePosteriorSampling, "Safe-LTS": sw.SafeLTS}
     for column, tau in enumerate(TAUS):
         for name, kind in players.items():
             options = {"safe_action": at_zero(10), "threshold": tau, "noise": 1.0, "delta": DELTA}
-            policy = kind(**options) if kind is sw.CAPS else kind(**options, ridge=1.0)
+            policy = kind(**options) if kind is sw.SafePosteriorSampling else kind(**options, ridge=1.0)
             result = sw.simulate(policy, world, rounds=1_000_000, runs=10, seed=SEED, progress=False)
             style = {"color": STYLES[list(players).index(name)][0], "linewidth": 2.4 if name == "CAPS" else 1.3}
             panels[0, column].plot(result.rounds, result.regret.mean(axis=0), label=name, **style)

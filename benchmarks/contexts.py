@@ -40,7 +40,7 @@ def problem(kind: str) -> sw.Problem:
     """Return a problem with eight numbers, and perhaps two categories and a limit for every bucket of a score."""
     limit: dict[str, Any] = {"model": "rates"} if KINDS[kind] is None else {"score": KINDS[kind]}
     return sw.Problem(
-        actions=["nothing", "digest", "offer"], safe="nothing", reward=sw.Reward("click"),
+        action_names=["nothing", "digest", "offer"], safe_name="nothing", reward=sw.Reward("click"),
         context=NUMBERS if kind == "eight numbers" else {**NUMBERS, **CATEGORIES},
         limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, **limit)},
     )  # fmt: skip

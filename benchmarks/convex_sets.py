@@ -49,7 +49,7 @@ def on_rays(kind: type, d: int, run: int, rounds: int, actions: object) -> Playe
     parameters, threshold = truth(d, run)
     policy, ball = (
         kind(safe_action=at_zero(d), threshold=threshold, noise=NOISE, ridge=1.0),
-        world_with(sw.Ball(1.0), parameters),
+        world_with(sw.BallSet(1.0), parameters),
     )
     best = build_oracle(policy, ball).best(ball.actions)
     result = sw.simulate(
@@ -64,7 +64,7 @@ def in_ball(kind: type, d: int, run: int, rounds: int) -> Played:
     parameters, threshold = truth(d, run)
     policy, world = (
         kind(safe_action=at_zero(d), threshold=threshold, noise=NOISE, ridge=1.0),
-        world_with(sw.Ball(1.0), parameters),
+        world_with(sw.BallSet(1.0), parameters),
     )
     best, state = build_oracle(policy, world).best(world.actions), policy.start()
     regret, broken, gaps, spent = 0.0, 0, 0.0, 0.0
@@ -82,10 +82,10 @@ def in_ball(kind: type, d: int, run: int, rounds: int) -> Played:
     return Played(regret, spent / rounds * 1e6, int(broken), gaps / rounds)
 
 
-def fixed(count: int, d: int, run: int) -> sw.Rays:
+def fixed(count: int, d: int, run: int) -> sw.RaySet:
     """Return rays to points uniform on the sphere, the same in every round."""
     rows = np.random.default_rng([SEED, count, d, run]).normal(size=(count, d))
-    return sw.Rays(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    return sw.RaySet(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def main() -> None:
@@ -97,7 +97,7 @@ def main() -> None:
     settings = parser.parse_args()
     for kind in POLICIES.values():  # compiled before anything is timed
         on_rays(kind, 2, 0, 2, fixed(3, 2, 0))
-        on_rays(kind, 2, 0, 2, sw.RandomRays(count=3, dimension=2))
+        on_rays(kind, 2, 0, 2, sw.RandomRaySet(count=3, dimension=2))
     print(f"{settings.rounds:,} rounds, {settings.instances} instances; means over instances (± standard error)")
     print(f"{'':5}{'policy':<9}{'actions':<20}{'regret':>10}{'':>9}{'us/round':>10}{'violations':>12}{'mean gap':>10}")
     for d in settings.dimensions:
@@ -108,7 +108,7 @@ def main() -> None:
                     k, d, run, settings.rounds, fixed(c, d, run)
                 )
                 rows[f"{count} fresh rays"] = lambda run, c=count, k=kind, d=d: on_rays(
-                    k, d, run, settings.rounds, sw.RandomRays(count=c, dimension=d)
+                    k, d, run, settings.rounds, sw.RandomRaySet(count=c, dimension=d)
                 )
             rows["the ball"] = lambda run, k=kind, d=d: in_ball(k, d, run, settings.rounds)
             for label, play in rows.items():

@@ -30,8 +30,8 @@ def speed() -> None:
     for rows in (50_000, 1_000_000):
         frame = month(rows)
         for what, ask in {
-            "checked": lambda: sw.doctor(frame, PROBLEM),  # noqa: B023
-            "proposed": lambda: sw.doctor(frame, limits={"opt_out": 0.02, "complaint": 0.005}),  # noqa: B023
+            "checked": lambda: sw.check_log(frame, PROBLEM),  # noqa: B023
+            "proposed": lambda: sw.check_log(frame, limits={"opt_out": 0.02, "complaint": 0.005}),  # noqa: B023
         }.items():
             seconds = []
             for _ in range(3):
@@ -48,7 +48,7 @@ def picture() -> None:
     frame["at"] = 1.7e9 + part * 180 * 86_400.0
     risen = chance.random(rows) < 0.06 * np.maximum(part - 1 / 3, 0.0)
     frame["opt_out"] = np.maximum(frame["opt_out"], (frame["action"] == "digest") & risen)
-    report = sw.doctor(frame, PROBLEM)
+    report = sw.check_log(frame, PROBLEM)
     print(report)
     write_figure(report.plot(), ROOT / "docs" / "pictures" / "doctor.png")
 

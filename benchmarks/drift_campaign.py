@@ -23,7 +23,9 @@ LIMIT, CHANGED, NIGHT, DRAWS, START = 0.015, 3, 6, 100, 1_763_000_000.0
 def run_campaign(drift: str | None, nights: int, users: int) -> None:
     """Print every night's shares, cost and clicks beside what is attainable."""
     limit = sw.Limit(LIMIT, safe_bound=0.009, drift=drift)
-    problem = sw.Problem(actions=TEMPLATES, safe="plain", reward=sw.Reward("click"), limits={"opt_out": limit})
+    problem = sw.Problem(
+        action_names=TEMPLATES, safe_name="plain", reward=sw.Reward("click"), limits={"opt_out": limit}
+    )
     agent, rng = sw.Agent(problem, seed=3), np.random.default_rng(1)
 
     def learn(actions: np.ndarray, rates: np.ndarray, at: np.ndarray) -> None:

@@ -1,6 +1,7 @@
 """A campaign of unlike users in which one template's opt-outs double: who is held back, how soon clicks are back.
 
 Usage: python benchmarks/drift_campaign_users.py [--nights 20] [--users 20000] [--seeds 1] [--jobs 1]
+       [--drift jumps 0.003/30d none]
 
 Five templates; rates depend on the user. Opt-outs are limited to 1.5 % on average, complaints to .3 % by country. A log
 of 40,000 rows, then one table of users a night, whose outcomes are learned before the next night. From night 11 on the
@@ -69,7 +70,9 @@ def build_campaign(drift: Any) -> sw.Problem:
     opt_out = sw.Limit(LIMIT, safe_bound=0.009, model="rates", drift=drift)
     complaint = sw.Limit(0.003, safe_bound=0.0018, model="rates", by="country", drift=drift)
     limits = {"opt_out": opt_out, "complaint": complaint}
-    return sw.Problem(actions=TEMPLATES, safe="plain", context=context, reward=sw.Reward("click"), limits=limits)
+    return sw.Problem(
+        action_names=TEMPLATES, safe_name="plain", context=context, reward=sw.Reward("click"), limits=limits
+    )
 
 
 def draw_log(rng: np.random.Generator) -> dict[str, Any]:
@@ -139,10 +142,11 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=20_000)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--drift", nargs="+", default=["jumps", "0.003/30d", "none"])
     given = parser.parse_args()
     head = "night | share of attainable clicks | of the extra ones | shares | opt-outs | decisions over | by country"
     with ProcessPoolExecutor(given.jobs) as pool:
-        for drift in ("jumps", "0.003/30d", None):
+        for drift in (None if one == "none" else one for one in given.drift):
             play = partial(run_campaign, drift, given.nights, given.users)
             for seed, lines in enumerate(pool.map(play, range(given.seeds))):
                 print(f"drift={drift!r}, seed {seed}: {head}", *lines, sep="\n", flush=True)

@@ -19,7 +19,7 @@ def found(groups: int, before: int, most: int, drift: str | None, seed: int) -> 
     """Return after how many more users a drift is found, and how many offers they got; None: not within so many."""
     by = "group" if groups else None
     limits = {"opt_out": sw.Limit(0.02, safe_bound=0.005, by=by, drift=drift)}
-    problem = sw.Problem(actions=["plain", "offer"], safe="plain", reward=sw.Reward("click"), limits=limits)
+    problem = sw.Problem(action_names=["plain", "offer"], safe_name="plain", reward=sw.Reward("click"), limits=limits)
     agent, chance, offers = sw.Agent(problem, seed=seed), np.random.default_rng(seed), 0
     for user in range(before + most):
         decision: Any = agent.decide({"group": f"g{chance.integers(groups)}"} if groups else {}, now=float(user))

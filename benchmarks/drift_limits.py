@@ -395,7 +395,9 @@ def build_problem(drift: Any, kind: str, half_life: str | None = None) -> sw.Pro
     actions = ["nothing", "digest", "offer", "sale", "story"]
     context = {"age": (0.0, 1.0), "opens": (0.0, 1.0)} if kind in ("linear", "reward") else {}
     reward = sw.Reward("click", half_life=half_life)
-    return sw.Problem(actions=actions, safe="nothing", reward=reward, limits={"opt_out": limit}, context=context)
+    return sw.Problem(
+        action_names=actions, safe_name="nothing", reward=reward, limits={"opt_out": limit}, context=context
+    )
 
 
 def show_speed() -> None:

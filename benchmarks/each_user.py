@@ -78,9 +78,12 @@ class World:
 def declare(limit: Any) -> sw.Problem:
     """Return the problem with this limit."""
     return sw.Problem(
-        actions=["nothing", *TEMPLATES], safe="nothing", context=NAMES, reward=sw.Reward("click", safe_bound=0.0),
+        action_names=["nothing", *TEMPLATES],
+        safe_name="nothing",
+        context=NAMES,
+        reward=sw.Reward("click", safe_bound=0.0),
         limits={"opt_out": limit},
-    )  # fmt: skip
+    )
 
 
 def best(clicks: Floats, costs: Floats) -> Floats:
@@ -281,7 +284,7 @@ def ends() -> None:
     print("\n| rows of an action | an end, us | the fastest of 200 |")
     print("|---|---|---|")
     world, eligible = World("logistic", SEED), np.ones(2, dtype=np.bool_)
-    policy = sw.ContextCAPS(
+    policy = sw.SafeContextPosteriorSampling(
         actions=2, context=NUMBERS, reward_model="rates", cost_model="logistic", threshold=LIMIT,
         safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0),
     )  # fmt: skip
@@ -312,7 +315,7 @@ def crossing() -> None:
             widths = []
             for model in (PER_ACTION_EVENTS, PER_ACTION_RIDGE):
                 context_caps.RARE = 1.0 if model == PER_ACTION_EVENTS else 0.0
-                policy = sw.ContextCAPS(
+                policy = sw.SafeContextPosteriorSampling(
                     actions=2, context=width - 1, reward_model="rates", cost_model="linear",
                     safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=1.2 * rate,
                 )  # fmt: skip

@@ -70,7 +70,7 @@ def arms(count: int) -> tuple[Play, Play]:
     reward = np.concatenate([[0.1], rng.uniform(size=count - 1)])
     cost = np.concatenate([[0.0], rng.uniform(size=count - 1)])
     policy = sw.OPB(
-        arms=count, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3, radius="hoeffding"
+        arms=count, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3, interval="hoeffding"
     )
     world = sw.ArmsWorld(reward=reward, cost=cost, outcomes="bernoulli")
     confidence, blind = policy.model.confidence, policy.model.blind / 0.5
@@ -120,7 +120,7 @@ def works() -> list[Work]:
         Work(
             "LC-LUCB, 10 fixed rays",
             1_000_000,
-            linear(sw.LCLUCB, sw.Rays(rays), 0.5),
+            linear(sw.LCLUCB, sw.RaySet(rays), 0.5),
             linear_cpp("lc_lucb_fixed", rays, 0.5),
             numpy_lc_lucb(rays, 0.5),
             1.5,
@@ -128,7 +128,7 @@ def works() -> list[Work]:
         Work(
             "the same beside roots in C++",
             1_000_000,
-            linear(sw.LCLUCB, sw.Rays(rays), 0.5),
+            linear(sw.LCLUCB, sw.RaySet(rays), 0.5),
             linear_cpp("lc_lucb_fixed_root", rays, 0.5),
             None,
             1.5,
@@ -136,7 +136,7 @@ def works() -> list[Work]:
         Work(
             "LC-LUCB, 10 fresh rays",
             200_000,
-            linear(sw.LCLUCB, sw.RandomRays(count=10, dimension=D), 0.5),
+            linear(sw.LCLUCB, sw.RandomRaySet(count=10, dimension=D), 0.5),
             linear_cpp("lc_lucb_fresh", rays, 0.5),
             numpy_lc_lucb(None, 0.5),
             1.5,
@@ -144,7 +144,7 @@ def works() -> list[Work]:
         Work(
             "Safe-LTS, 10 fixed rays",
             1_000_000,
-            linear(sw.SafeLTS, sw.Rays(rays), 0.5),
+            linear(sw.SafeLTS, sw.RaySet(rays), 0.5),
             linear_cpp("safe_lts_fixed", rays, 0.5),
             None,
             2.0,

@@ -48,14 +48,14 @@ def both(name: str, frame: dict[str, Any], candidate: Any) -> list[tuple[str, st
 
     items = len(candidate)
     problem = sw.Problem(
-        actions=[f"item {i}" for i in range(items)],
-        safe="item 0",
+        action_names=[f"item {i}" for i in range(items)],
+        safe_name="item 0",
         reward=sw.Reward("click", by="place", model="rates"),
         limits={"hidden": sw.Limit(0.5, safe_bound=0.0, model="rates")},
     )
     log = Log.of(frame, problem)
     indices = np.array([int(text.split()[1]) for text in frame["place"]]) - 1
-    ours = sw.evaluate(log, problem, candidate[:, indices].T)
+    ours = sw.evaluate_on_log(log, problem, candidate[:, indices].T)
     expected = predict_outcomes(build_features(log), log.actions, frame["click"], items, assign_parts(log.rows))
     settings: dict[str, Any] = {
         "reward": frame["click"].astype(int),
@@ -101,24 +101,24 @@ def speed(rows: int = 1_000_000) -> None:
     """Print how long a million rows take."""
     rng = np.random.default_rng(20261117)
     problem = sw.Problem(
-        actions=["nothing", "digest", "offer", "sale"],
-        safe="nothing",
+        action_names=["nothing", "digest", "offer", "sale"],
+        safe_name="nothing",
         context={"age": (18, 99)},
         reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")},
     )
     actions = rng.integers(4, size=rows)
     frame = {
-        "action": np.array(problem.actions, dtype=object)[actions],
+        "action": np.array(problem.action_names, dtype=object)[actions],
         "age": rng.integers(18, 100, size=rows).astype(float),
         "click": (rng.random(rows) < 0.05 + 0.02 * actions) * 1.0,
         "opt_out": (rng.random(rows) < 0.005 * actions) * 1.0,
     }
     log = Log.of(frame, problem)
-    sw.evaluate({name: column[:100] for name, column in frame.items()}, problem)  # everything is loaded by now
+    sw.evaluate_on_log({name: column[:100] for name, column in frame.items()}, problem)  # everything is loaded by now
     for estimators, primary in ((["ips", "snips"], "ips"), (["ips", "snips", "dr"], "dr")):
         began = time.process_time()
-        sw.evaluate(log, problem, "offer", propensity=0.25, estimators=estimators, primary_estimator=primary)
+        sw.evaluate_on_log(log, problem, "offer", propensity=0.25, estimators=estimators, primary_estimator=primary)
         took = time.process_time() - began
         print(f"{rows:,} rows, {', '.join(estimators)}, two signals, three policies: {took:.2f} s of processor time")
 

@@ -50,7 +50,11 @@ class Trace:
 def problem() -> sw.Problem:
     limits = {"opt_out": sw.Limit(0.02, safe_bound=0.01, model="rates")}
     return sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", context=["age"], reward=sw.Reward("click"), limits=limits
+        action_names=["nothing", "offer"],
+        safe_name="nothing",
+        context=["age"],
+        reward=sw.Reward("click"),
+        limits=limits,
     )
 
 
@@ -63,7 +67,7 @@ def decide_by_problem(trace: Trace) -> None:
 
 def decide_by_lclucb(trace: Trace) -> None:
     safe = sw.SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0)
-    agent, rays = sw.Agent(sw.LCLUCB(safe_action=safe, threshold=0.5, noise=0.1)), sw.Rays(np.eye(2))
+    agent, rays = sw.Agent(sw.LCLUCB(safe_action=safe, threshold=0.5, noise=0.1)), sw.RaySet(np.eye(2))
     agent.learn(agent.decide(rays), 0.5, 0.1)
     with trace:
         agent.decide(rays)

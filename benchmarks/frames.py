@@ -16,12 +16,12 @@ FEATURES = [f"x{i}" for i in range(7)]
 NAMES = ["nothing", "digest", "news", "offer", "reminder", "survey"]
 LIMITS = {"opt_out": 0.02, "complaint": 0.005}
 SAFE = {"opt_out": 0.0, "complaint": 0.0}
-ARMS = sw.OPB(arms=len(NAMES), safe_action=sw.SafeAction(arm=0, reward=0.0, cost=SAFE), threshold=LIMITS, radius="kl")
+ARMS = sw.OPB(arms=len(NAMES), safe_action=sw.SafeAction(arm=0, reward=0.0, cost=SAFE), threshold=LIMITS, interval="kl")
 ZERO = sw.SafeAction(features=np.zeros(len(FEATURES)))
 POLICIES = {
     "OPB": (ARMS, {"action": "template", "names": NAMES}),
     "LC-LUCB": (sw.LCLUCB(safe_action=ZERO, threshold=LIMITS, noise=0.5), {"context": FEATURES}),
-    "CAPS": (sw.CAPS(safe_action=ZERO, threshold=LIMITS, noise=0.5), {"context": FEATURES}),
+    "CAPS": (sw.SafePosteriorSampling(safe_action=ZERO, threshold=LIMITS, noise=0.5), {"context": FEATURES}),
 }
 
 

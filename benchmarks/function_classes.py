@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise import Arms, SafeAction
+from stagewise import ArmSet, SafeAction
 from stagewise.policies.policy import PlayedAction
 from stagewise.rules.function_class_program import find_best_under_rows, solve_under_rows
 from stagewise_reproduction.exact.highs import build_solver, keep_maximal, select_rows, solve_program
@@ -78,7 +78,7 @@ def decision_times(functions: int, actions: int) -> str:
             threshold=0.4,
             method=method,
         )
-        state, arms = policy.start(), Arms(actions)
+        state, arms = policy.start(), ArmSet(actions)
         for arm in np.arange(20) % actions:
             state = policy.learn_in_place(state, PlayedAction(int(arm)), np.array([rewards[0, arm], costs[0, arm]]))
         times.append(1e6 * seconds(partial(policy.decide, state, arms)))

@@ -24,7 +24,7 @@ RUNS = 2**18
 WORLD = shifted(10)
 SETTINGS: dict[str, Any] = {"safe_action": at_zero(10), "threshold": 0.5, "noise": 1.0}
 FRESH = sw.LinearWorld(
-    reward=WORLD.parameters[0], cost=WORLD.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
+    reward=WORLD.parameters[0], cost=WORLD.parameters[1:], actions=sw.RandomRaySet(count=10, dimension=10), noise=1.0
 )
 ARMS = sw.ArmsWorld(reward=np.linspace(0.0, 0.9, 10), cost=np.linspace(0.0, 0.9, 10) ** 2)
 SAFE_ARM = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
@@ -35,11 +35,11 @@ CASES: dict[str, tuple[Any, Any, int]] = {
     "LC-LUCB, 10 fixed rays": (sw.LCLUCB(**SETTINGS), WORLD, 100_000),
     "ROFUL, 10 fixed rays": (sw.ROFUL(**SETTINGS), WORLD, 100_000),
     "LinUCB, 10 fixed rays": (sw.LinUCB(**SETTINGS), WORLD, 100_000),
-    "OPB, K = 10": (sw.OPB(arms=10, safe_action=SAFE_ARM, threshold=0.3, radius="hoeffding"), ARMS, 100_000),
+    "OPB, K = 10": (sw.OPB(arms=10, safe_action=SAFE_ARM, threshold=0.3, interval="hoeffding"), ARMS, 100_000),
     "Safe-LTS, 10 fixed rays": (sw.SafeLTS(**SETTINGS), WORLD, 1_000),
     "OPLB, 10 fixed actions": (sw.OPLB(**SETTINGS), WORLD, 1_000),
-    "CAPS, 10 fixed rays": (sw.CAPS(**SETTINGS), WORLD, 20_000),
-    "CAPS, 10 fixed actions": (sw.CAPS(**SETTINGS, mixtures=True), WORLD, 1_000),
+    "CAPS, 10 fixed rays": (sw.SafePosteriorSampling(**SETTINGS), WORLD, 20_000),
+    "CAPS, 10 fixed actions": (sw.SafePosteriorSampling(**SETTINGS, mixtures=True), WORLD, 1_000),
     "LC-LUCB, 10 fresh rays": (sw.LCLUCB(**SETTINGS), FRESH, 300),
     "kernel OPLB, 10 fixed actions": (sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.3), **CURVED), LOGGED, 1_000),
 }

@@ -50,7 +50,7 @@ def arms(count: int) -> tuple[Any, Any]:
     rng = np.random.default_rng(count)
     reward, cost = np.append(0.1, rng.uniform(size=count - 1)), np.append(0.0, rng.uniform(size=count - 1))
     policy = sw.OPB(
-        arms=count, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3, radius="hoeffding"
+        arms=count, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.3, interval="hoeffding"
     )
     return policy, sw.ArmsWorld(reward=reward, cost=cost, outcomes="bernoulli")
 
@@ -92,22 +92,22 @@ def main() -> None:
             "d",
             [5, 10, 20, 50, 100],
             1,
-            lambda d: linear(sw.LCLUCB, sw.Rays(rows(10, d)), d),
+            lambda d: linear(sw.LCLUCB, sw.RaySet(rows(10, d)), d),
         ),
         measured(
             "LC-LUCB, 10 fresh rays",
             "d",
             [5, 10, 20, 50, 100],
             2,
-            lambda d: linear(sw.LCLUCB, sw.RandomRays(count=10, dimension=d), d),
+            lambda d: linear(sw.LCLUCB, sw.RandomRaySet(count=10, dimension=d), d),
         ),
-        measured("LC-LUCB, fixed rays, d = 10", "M", many, 1, lambda m: linear(sw.LCLUCB, sw.Rays(rows(m, 10)), 10)),
+        measured("LC-LUCB, fixed rays, d = 10", "M", many, 1, lambda m: linear(sw.LCLUCB, sw.RaySet(rows(m, 10)), 10)),
         measured(
             "LC-LUCB, fresh rays, d = 10",
             "M",
             many,
             1,
-            lambda m: linear(sw.LCLUCB, sw.RandomRays(count=m, dimension=10), 10),
+            lambda m: linear(sw.LCLUCB, sw.RandomRaySet(count=m, dimension=10), 10),
         ),
         measured("OPLB, fixed set, d = 10", "K", many, 1, lambda k: linear(sw.OPLB, sw.FiniteSet(rows(k, 10)), 10)),
         measured("OPB", "K", [*many, 100_000, 1_000_000], 1, arms),

@@ -108,7 +108,7 @@ def play_runs(world: World, runs: int, rounds: int = ROUNDS) -> Floats:
     """Return what every run did (runs, 5)."""
     names = [f"a{i}" for i in range(1 + len(world.costs))]
     problem = sw.Problem(
-        actions=names, safe="a0", reward=sw.Reward("score"), delta=world.delta,
+        action_names=names, safe_name="a0", reward=sw.Reward("score"), delta=world.delta,
         limits={"opt_out": sw.Limit(LIMIT, safe_bound=0.0, model="rates")},
     )  # fmt: skip
     policy = problem.policy()
@@ -262,7 +262,7 @@ def print_limits(runs: int) -> None:
 def print_speed(repeats: int = 7) -> None:
     """Print the time of a decision by hand and in a batch, beside the same problem's own policy."""
     problem = sw.Problem(
-        actions=["nothing", "digest", "offer"], safe="nothing", context=["age"], reward=sw.Reward("click"),
+        action_names=["nothing", "digest", "offer"], safe_name="nothing", context=["age"], reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(LIMIT, safe_bound=0.0, model="rates")},
     )  # fmt: skip
     calls: dict[str, dict[str, Any]] = {

@@ -18,8 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 IMPORT = "import time; start = time.perf_counter(); import stagewise; print(f'{time.perf_counter() - start:.3f}')"
-IMPORT_EXTRAS = "import stagewise.server.decision_server, stagewise.server.openfeature, stagewise.server.web.telemetry"
-EXTRAS = "serve,postgres,openfeature,dask,otel"
+IMPORT_EXTRAS = """
+import stagewise.server.decision_server, stagewise.server.openfeature, stagewise.server.web.telemetry
+import stagewise.agent.mlflow_model
+"""
+EXTRAS = "serve,postgres,openfeature,dask,otel,mlflow"
 
 
 def run(*words: str | Path, cwd: Path) -> str:

@@ -22,7 +22,7 @@ def problem() -> tuple[sw.LCLUCB, sw.LinearWorld]:
     """Return LC-LUCB and ten fixed rays."""
     rows = np.random.default_rng(1).normal(size=(12, D))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    world = sw.LinearWorld(reward=np.abs(rows[0]), cost=np.abs(rows[1]), actions=sw.Rays(rows[2:]), noise=0.1)
+    world = sw.LinearWorld(reward=np.abs(rows[0]), cost=np.abs(rows[1]), actions=sw.RaySet(rows[2:]), noise=0.1)
     return sw.LCLUCB(safe_action=sw.SafeAction(features=np.zeros(D)), threshold=0.5, noise=0.1), world
 
 

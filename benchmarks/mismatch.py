@@ -67,9 +67,12 @@ def build_problem(model: str, segments: int) -> sw.Problem:
     """Return the problem; with segments the limit is kept by them."""
     kind = {"by": "group"} if segments else {"model": model}
     return sw.Problem(
-        actions=["nothing", *(f"template {a}" for a in range(TEMPLATES))], safe="nothing", reward=sw.Reward("click"),
-        context=[f"n{i}" for i in range(NUMBERS)], limits={"opt_out": sw.Limit(LIMIT, safe_bound=0.0, **kind)},
-    )  # fmt: skip
+        action_names=["nothing", *(f"template {a}" for a in range(TEMPLATES))],
+        safe_name="nothing",
+        reward=sw.Reward("click"),
+        context=[f"n{i}" for i in range(NUMBERS)],
+        limits={"opt_out": sw.Limit(LIMIT, safe_bound=0.0, **kind)},
+    )
 
 
 def play(seed: int, users: int, logged: int, model: str, alike: bool, safe_click: float, segments: int) -> Any:

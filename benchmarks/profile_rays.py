@@ -92,7 +92,7 @@ def main() -> None:
     """Print nanoseconds a round."""
     rows = np.random.default_rng(1).normal(size=(12, 10))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    world = sw.LinearWorld(reward=np.abs(rows[0]), cost=np.abs(rows[1]), actions=sw.Rays(rows[2:]), noise=0.1)
+    world = sw.LinearWorld(reward=np.abs(rows[0]), cost=np.abs(rows[1]), actions=sw.RaySet(rows[2:]), noise=0.1)
     policy = sw.LCLUCB(safe_action=sw.SafeAction(features=np.zeros(10)), threshold=0.5, noise=0.1, ridge=1.0)
     total = 0.0
     for part in PARTS:

@@ -139,10 +139,10 @@ def concordant(
     return ellipsoid(people, fit, gram, radius)
 
 
-def caps(blocks: int, bound: float = BOUND) -> sw.CAPS:
+def caps(blocks: int, bound: float = BOUND) -> sw.SafePosteriorSampling:
     """Return the policy."""
     safe = sw.SafeAction(features=np.zeros(TEMPLATES * WIDE), reward=0.0, cost=[0.0, 0.0])
-    return sw.CAPS(
+    return sw.SafePosteriorSampling(
         safe_action=safe, threshold=LIMITS, noise=0.5, norm_bound=[1.0, bound, bound], mean_cost_bound=1.0, delta=DELTA,
         mixtures=True, rare_costs=True, blocks=blocks,
     )  # fmt: skip
@@ -203,9 +203,11 @@ def table(count: int) -> None:
     ]
     row(f"{blocks}, learned row by row", np.array(chosen), means, None)
     safe = sw.SafeAction(arm=0, reward=0.0, cost=[0.0, 0.0])
-    agent = sw.Agent(sw.ArmsCAPS(arms=1 + TEMPLATES, safe_action=safe, threshold=LIMITS, delta=DELTA), seed=SEED)
+    agent = sw.Agent(
+        sw.SafeArmPosteriorSampling(arms=1 + TEMPLATES, safe_action=safe, threshold=LIMITS, delta=DELTA), seed=SEED
+    )
     agent.learn_log(1 + templates, observed[0], observed[1:].T)
-    rates = np.array([agent.decide(sw.Arms(1 + TEMPLATES)).probabilities[1 : 1 + TEMPLATES] for _ in fresh])
+    rates = np.array([agent.decide(sw.ArmSet(1 + TEMPLATES)).probabilities[1 : 1 + TEMPLATES] for _ in fresh])
     row("(c) rates by template (limits hold for the average user)", rates, means, None)
 
 

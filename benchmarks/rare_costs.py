@@ -14,10 +14,10 @@ from stagewise.policies.policy import PlayedAction
 COST, THRESHOLD, ROUNDS, RUNS = 0.01, 0.02, 400_000, 20
 SAFE = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
 SETTINGS = {
-    "rates": {"radius": "rates"},
-    "kl": {"radius": "kl"},
-    "hoeffding": {"radius": "hoeffding"},
-    "paper, horizon": {"radius": "paper", "horizon": ROUNDS},
+    "rates": {"interval": "rates"},
+    "kl": {"interval": "kl"},
+    "hoeffding": {"interval": "hoeffding"},
+    "paper, horizon": {"interval": "paper", "horizon": ROUNDS},
 }
 
 
@@ -33,7 +33,7 @@ def pulls(name: str) -> int | None:
     for pull in range(ROUNDS):
         cost = float(pull % 100 == 50)
         state = chosen.learn_in_place(state, PlayedAction(1), np.array([1.0, cost]))
-        if pull % 100 == 99 and chosen.decide(state, sw.Arms(2)).probabilities[1] == 1.0:
+        if pull % 100 == 99 and chosen.decide(state, sw.ArmSet(2)).probabilities[1] == 1.0:
             return pull + 1
     return None
 

@@ -97,9 +97,12 @@ class Player:
         told = {"model": "rates"} if fits else promise
         limits = {"opt_out": sw.Limit(campaign.limit, safe_bound=campaign.safe, **told)}
         self.problem = sw.Problem(
-            actions=campaign.actions, safe=campaign.actions[0], context=campaign.context, reward=sw.Reward("click"),
+            action_names=campaign.actions,
+            safe_name=campaign.actions[0],
+            context=campaign.context,
+            reward=sw.Reward("click"),
             limits=limits,
-        )  # fmt: skip
+        )
         people = campaign.users(self.chance, log)
         actions, at = self.chance.integers(len(campaign.actions), size=log), np.arange(log)
         drawn = [self.chance.random(log) < rates(people)[at, actions] for rates in (campaign.clicks, campaign.opt_outs)]

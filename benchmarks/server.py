@@ -42,8 +42,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import server_store
 
 PROBLEM = {
-    "actions": ["nothing", "digest", "offer"],
-    "safe": "nothing",
+    "action_names": ["nothing", "digest", "offer"],
+    "safe_name": "nothing",
     "context": {"age": [18, 99], "opens": [0, 7]},
     "reward": {"name": "click", "window": "1d"},
     "limits": {"opt_out": {"at_most": 0.02, "safe_bound": 0.001, "window": "7d", "model": "rates"}},

@@ -21,7 +21,7 @@ decision = agent.decide(np.eye(10))
 b, seen = time.process_time(), time.perf_counter() - wall
 agent.learn(decision, reward=0.0, cost=0.0)
 c = time.process_time()
-world = sw.LinearWorld(reward=np.ones(10) / 4, cost=np.ones(10) / 4, actions=sw.Rays(np.eye(10)), noise=0.1)
+world = sw.LinearWorld(reward=np.ones(10) / 4, cost=np.ones(10) / 4, actions=sw.RaySet(np.eye(10)), noise=0.1)
 sw.simulate(policy, world, rounds=1000)
 print(f"import to first decision {b - a:.2f} s ({seen:.2f} s wall), learning {c - b:.2f} s,", end=" ")
 print(f"simulation {time.process_time() - c:.2f} s")
@@ -35,7 +35,8 @@ import stagewise as sw
 from stagewise.engine.background import COMPILER
 
 problem = sw.Problem(
-    actions=["nothing", "digest", "offer"], safe="nothing", context=["age", "opens"], reward=sw.Reward("click"),
+    action_names=["nothing", "digest", "offer"], safe_name="nothing", context=["age", "opens"],
+    reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")},
 )
 agent, random, times, last = sw.Agent(problem, seed=1), np.random.default_rng(0), [], 500

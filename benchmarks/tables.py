@@ -30,7 +30,7 @@ NUMBERS = [f"number_{index}" for index in range(8)]
 def build_problem() -> sw.Problem:
     """Return the problem: 8 numbers, 2 categories, 6 actions, 2 limits."""
     return sw.Problem(
-        actions=ACTIONS, safe="plain", context=dict.fromkeys(NUMBERS, (0.0, 1.0)), reward=sw.Reward("click"),
+        action_names=ACTIONS, safe_name="plain", context=dict.fromkeys(NUMBERS, (0.0, 1.0)), reward=sw.Reward("click"),
         limits={
             "opt_out": sw.Limit(0.02, safe_bound=0.01, by="country"),
             "complaint": sw.Limit(0.01, safe_bound=0.005, by="device"),

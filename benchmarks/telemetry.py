@@ -28,9 +28,12 @@ from stagewise.server.web.app import App, HttpSettings
 from stagewise.server.web.telemetry import Telemetry
 
 PROBLEM = sw.Problem(
-    actions=["nothing", "digest", "offer"], safe="nothing", context={"age": (18, 99)}, reward=sw.Reward("click"),
+    action_names=["nothing", "digest", "offer"],
+    safe_name="nothing",
+    context={"age": (18, 99)},
+    reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, window="7d", model="rates")},
-)  # fmt: skip
+)
 TRACEPARENT = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 

@@ -42,7 +42,7 @@ def pulls_of_the_best(clipped: bool, rounds: int, seed: int) -> tuple[int, int]:
     r = (0, .9, 1), c = (0, .2, .2), τ = .2. Clipped: OPB's own bounds, the hoped rewards cut at 1, in the same program.
     """
     rewards, costs, rng = np.array([0.0, 0.9, 1.0]), np.array([0.0, 0.2, 0.2]), np.random.default_rng(seed)
-    policy = sw.OPB(arms=3, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.2, radius="hoeffding")
+    policy = sw.OPB(arms=3, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.2, interval="hoeffding")
     confidence, lift = policy.model.confidence, 2.0 / 0.2
     n, sums, best, hopeful = np.zeros(3), np.zeros((2, 3)), 0, 0
     for _ in range(rounds):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 
 ROUNDS, SEEDS, NOISE = 20_000, 10, 0.5
-WAITING = Reason.SAFE_ACTION_COST_UNCERTAIN
+WAITING = FallbackReason.SAFE_ACTION_COST_UNCERTAIN
 
 
 def waited(policy: Any, dimension: int, seed: int) -> int:
@@ -21,7 +21,7 @@ def waited(policy: Any, dimension: int, seed: int) -> int:
     truths[1, 0] = 0.1 / 0.9
     targets = np.abs(random.normal(size=(dimension, dimension)))
     targets /= np.linalg.norm(targets, axis=1, keepdims=True)
-    offered = sw.FiniteSet(targets) if policy.mixes else sw.Rays(targets)
+    offered = sw.FiniteSet(targets) if policy.mixes else sw.RaySet(targets)
     agent, waits, noises = sw.Agent(policy, seed=seed), 0, NOISE * random.normal(size=(ROUNDS, 2))
     for noise in noises:
         decision = agent.decide(offered)
@@ -34,7 +34,7 @@ def waited(policy: Any, dimension: int, seed: int) -> int:
 def main() -> None:
     """Print a table."""
     print("| | d = 10 | d = 20 |\n|---|---|---|", flush=True)
-    plays: dict[str, tuple[Any, dict[str, Any]]] = {"CAPS": (sw.CAPS, {})}
+    plays: dict[str, tuple[Any, dict[str, Any]]] = {"CAPS": (sw.SafePosteriorSampling, {})}
     for name, kind in {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "OPLB": sw.OPLB}.items():
         plays[name] = (kind, {})
         plays[f"{name}, own_sets=True"] = (kind, {"per_action_bounds": True})

@@ -12,7 +12,7 @@ import stagewise as sw
 NAMES = ["nothing", "digest", "offer", "reminder"]
 CLICKS, LEAVES = np.array([0.00, 0.06, 0.12, 0.05]), np.array([0.000, 0.004, 0.012, 0.002])
 SAFE = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
-POLICY = sw.OPB(arms=len(NAMES), safe_action=SAFE, threshold={"opt_out": 0.02}, radius="kl")
+POLICY = sw.OPB(arms=len(NAMES), safe_action=SAFE, threshold={"opt_out": 0.02}, interval="kl")
 
 
 def logged(rows: int, people: np.random.Generator) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def logged(rows: int, people: np.random.Generator) -> dict[str, Any]:
 def served(agent: sw.Agent, rounds: int, people: np.random.Generator, leaves: Any) -> str | None:
     """Play, and return why it stopped, if it did."""
     for _ in range(rounds):
-        decision = agent.decide(sw.Arms(len(NAMES)))
+        decision = agent.decide(sw.ArmSet(len(NAMES)))
         arm = decision.action
         agent.learn(decision, reward=people.random() < CLICKS[arm], cost=people.random() < leaves[arm])
         if decision.message is not None:

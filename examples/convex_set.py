@@ -23,7 +23,7 @@ def main(path: str = "results/gallery/convex_set.png", weeks: int = 400) -> None
     )
     agent, chance, played = sw.Agent(policy, seed=1), np.random.default_rng(2), []
     for _ in range(weeks):
-        decision = agent.decide(sw.Ball(1.0))
+        decision = agent.decide(sw.BallSet(1.0))
         x = decision.action
         outcome = COSTS @ x + NOISE * chance.normal(size=2)
         agent.learn(decision, reward=x @ GAIN + NOISE * chance.normal(), cost=dict(zip(LIMITS, outcome, strict=True)))

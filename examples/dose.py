@@ -11,11 +11,11 @@ import stagewise as sw
 from picture import save, two_panels
 
 RESPONSE, HARM = np.array([0.5, 0.6]), np.array([0.6, 0.45])  # by dose of each drug: nobody knows them
-DOSES = sw.Rays([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]])  # the one, the other, both: these, or any part of them
+DOSES = sw.RaySet([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]])  # the one, the other, both: these, or any part of them
 PLACEBO = sw.SafeAction(features=[0.0, 0.0])
 LIMIT = {"side_effect": 0.3}
 POLICIES = {
-    "guarded": sw.CAPS(safe_action=PLACEBO, threshold=LIMIT, noise=0.2),
+    "guarded": sw.SafePosteriorSampling(safe_action=PLACEBO, threshold=LIMIT, noise=0.2),
     "unguarded": sw.LinUCB(safe_action=PLACEBO, threshold=LIMIT, noise=0.2),
 }
 

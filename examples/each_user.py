@@ -38,7 +38,7 @@ def campaign(promise: dict[str, Any], users: int, rows: int) -> np.ndarray:
     """Learn a log of messages by lot, then serve users; return clicks and opt-outs expected of each, and the sends."""
     context = {"sends": (0, 20)}
     problem = sw.Problem(
-        actions=MESSAGES, safe="plain", context=context, reward=sw.Reward("click"),
+        action_names=MESSAGES, safe_name="plain", context=context, reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(LIMIT, safe_bound=SAFE, **promise)},
     )  # fmt: skip
     agent, chance = sw.Agent(problem, seed=1), np.random.default_rng(2)

@@ -17,7 +17,7 @@ LIMIT, NOISE = 0.2, 0.05
 WORLD = sw.LinearWorld(  # in every round ten new rays, each to be followed as far as one likes
     reward=[0.5, 0.5, 0.3, 0.0],
     cost=[0.5, 0.4, 0.0, 0.2],
-    actions=sw.RandomRays(count=10, dimension=4),
+    actions=sw.RandomRaySet(count=10, dimension=4),
     noise=NOISE,
 )
 SAFE = sw.SafeAction(features=np.zeros(4), reward=0.0, cost=0.0)
@@ -41,7 +41,7 @@ class Pacing:
     def start(self) -> Memory:
         return Memory(0.1 * np.eye(4), np.zeros((2, 4)), 1.0)
 
-    def decide(self, state: Memory, actions: sw.Rays, draw: sw.RandomKey = FIRST) -> sw.Decision:
+    def decide(self, state: Memory, actions: sw.RaySet, draw: sw.RandomKey = FIRST) -> sw.Decision:
         inverse = np.linalg.inv(state.gram)
         reward, cost = actions.features @ inverse @ state.sums.T[:, 0], actions.features @ inverse @ state.sums.T[:, 1]
         optimistic = reward + 3 * NOISE * np.sqrt(np.sum(actions.features @ inverse * actions.features, axis=1))
@@ -69,7 +69,7 @@ class Pacing:
 POLICIES = {
     "LinUCB": sw.LinUCB(safe_action=SAFE, threshold=LIMIT, noise=NOISE),
     "pacing": Pacing(),
-    "stagewise": sw.CAPS(safe_action=SAFE, threshold=LIMIT, noise=NOISE),
+    "stagewise": sw.SafePosteriorSampling(safe_action=SAFE, threshold=LIMIT, noise=NOISE),
 }
 WHAT = {"LinUCB": "no limit", "pacing": "limit on average", "stagewise": "limit in every round"}
 COLOURS = {"LinUCB": plot_style.UNGUARDED, "pacing": plot_style.WARNING, "stagewise": plot_style.GUARDED}

@@ -56,7 +56,7 @@ def play(who: str, log: Rows, held_out: Rows, days: int, daily: int) -> tuple[li
     people, model, risk = np.random.default_rng(3), Model(*log[:3]), Model(log[0], log[1], log[3])
     cuts = np.quantile(risk.predict(log[0]).mean(axis=1), np.linspace(0.0, 1.0, GROUPS + 1)[1:-1])
     limits = {"opt_out": sw.Limit(LIMIT, safe_bound=0.0, by="risk_group")}
-    agent = sw.Agent(sw.Problem(actions=ACTIONS, safe="nothing", limits=limits), seed=1)
+    agent = sw.Agent(sw.Problem(action_names=ACTIONS, safe_name="nothing", limits=limits), seed=1)
     groups = np.searchsorted(cuts, risk.predict(held_out[0]).mean(axis=1)).astype(str)
     agent.learn_log_frame({"action": np.array(ACTIONS)[held_out[1]], "risk_group": groups, "opt_out": held_out[3]})
     seen, earned, paid = [log[:3]], [], []

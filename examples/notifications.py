@@ -56,7 +56,7 @@ def serve(days: int = 30, users: int = 5_000) -> None:
             for round_, message in yesterday:
                 clicked, left = people.random() < GUESS.table[0, message], people.random() < GUESS.table[1, message]
                 agent.learn(round_, reward=float(clicked), cost={"opt_out": float(left)})
-            decisions = [agent.decide(sw.Arms(len(MESSAGES))) for _ in range(users)]
+            decisions = [agent.decide(sw.ArmSet(len(MESSAGES))) for _ in range(users)]
             yesterday = [(decision.round, decision.action) for decision in decisions]
             agent.save(state)
             if day in (1, 2, 5, 10, days):

@@ -11,8 +11,8 @@ import stagewise as sw
 from picture import save, two_panels
 
 PROBLEM = sw.Problem(
-    actions=["nothing", "digest", "offer", "sale"],
-    safe="nothing",  # what is done today
+    action_names=["nothing", "digest", "offer", "sale"],
+    safe_name="nothing",  # what is done today
     context={"age": (18, 99), "opens_7d": (0, 7)},
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")},

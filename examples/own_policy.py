@@ -15,7 +15,7 @@ WORLD = sw.ArmsWorld(reward=[0.1, 0.3, 0.5, 0.9], cost=[0.0, 0.05, 0.15, 0.6], o
 LIMIT, SAFE = {"cost": 0.2}, sw.SafeAction(arm=0, reward=0.1, cost=0.0)
 POLICIES = {
     "mine": SafeGreedy(arms=4, safe_arm=0, safe_cost=0.0, threshold=0.2),
-    "guarded": sw.ArmsCAPS(arms=4, safe_action=SAFE, threshold=LIMIT),
+    "guarded": sw.SafeArmPosteriorSampling(arms=4, safe_action=SAFE, threshold=LIMIT),
     "unguarded": sw.UCB(arms=4, safe_action=SAFE, threshold=LIMIT),
 }
 

@@ -14,8 +14,8 @@ LEVELS = ["low", "middle", "high", "highest"]
 SALES, SPEND = np.array([3.0, 6.0, 8.0, 9.0]), np.array([8.0, 17.0, 28.0, 45.0])  # an hour, in truth
 CAP = 20.0
 PROBLEM = sw.Problem(
-    actions=LEVELS,
-    safe="low",  # what is bid today
+    action_names=LEVELS,
+    safe_name="low",  # what is bid today
     reward=sw.Reward("sales", low=0.0, high=20.0),
     limits={
         "spend": sw.Limit(CAP, low=0.0, high=60.0, safe_bound=10.0, model="rates")

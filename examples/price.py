@@ -22,7 +22,10 @@ SETTINGS = {
     "noise": 0.5,
     "norm_bound": 0.5,
 }
-POLICIES = {"guarded": sw.CAPS(**SETTINGS, mixtures=True, bounded_outcomes=True), "unguarded": sw.LinUCB(**SETTINGS)}
+POLICIES = {
+    "guarded": sw.SafePosteriorSampling(**SETTINGS, mixtures=True, bounded_outcomes=True),
+    "unguarded": sw.LinUCB(**SETTINGS),
+}
 
 
 def main(path: str = "results/gallery/price.png", visitors: int = 20_000) -> None:

@@ -16,7 +16,7 @@ POLICY = sw.OPB(
     arms=len(MESSAGES),
     safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0),
     threshold={"opt_out": 0.02},
-    radius="kl",
+    interval="kl",
     separate_models=True,  # clicks are learned when they come, long before it is known who left
 )
 
@@ -26,7 +26,7 @@ def decider(name: str, snapshot: bytes, users: int, learner: Any, answers: Any) 
     replica = sw.Replica(sw.Snapshot.from_bytes(snapshot), name=name)
     people, outcomes = np.random.default_rng(len(name)), []
     for user in range(1, users + 1):
-        decision = replica.decide(sw.Arms(len(MESSAGES)))
+        decision = replica.decide(sw.ArmSet(len(MESSAGES)))
         learner.put((name, "decision", decision.to_dict()))
         answers.get()  # the learner has registered it; only now the message is sent
         outcomes.append((decision.id, "reward", bool(people.random() < CLICKS[decision.action])))
@@ -68,7 +68,7 @@ def serve(users: int = 2000, names: tuple[str, ...] = ("pod-1", "pod-22")) -> sw
 
 if __name__ == "__main__":
     learner = serve()
-    decision = learner.decide(sw.Arms(len(MESSAGES)))
+    decision = learner.decide(sw.ArmSet(len(MESSAGES)))
     print(f"{decision.round} decisions, {learner.snapshot().version} changes of what is known")
     for message, share in zip([*MESSAGES, "nothing"], decision.probabilities, strict=True):
         if share > 0.0:

@@ -40,7 +40,7 @@ class SafeGreedy:
     def start(self) -> Memory:
         return Memory(np.zeros(self.arms), np.zeros((2, self.arms)))
 
-    def decide(self, state: Memory, actions: sw.Arms, draw: sw.RandomKey = FIRST) -> sw.Decision:
+    def decide(self, state: Memory, actions: sw.ArmSet, draw: sw.RandomKey = FIRST) -> sw.Decision:
         rng, n = chance(draw, 0), np.maximum(state.pulls, 1.0)
         reward, cost = state.sums / n
         width = np.sqrt(np.log(self.arms * n * (n + 1) / self.delta) / (2 * n))  # Hoeffding, for all n at once
@@ -76,6 +76,6 @@ class SafeGreedy:
 if __name__ == "__main__":
     policy = SafeGreedy(arms=3, safe_arm=0, safe_cost=0.0, threshold=0.2)
     agent = sw.Agent(policy, seed=1)
-    decision = agent.decide(sw.Arms(3))
+    decision = agent.decide(sw.ArmSet(3))
     agent.learn(decision, reward=0.5, cost=0.1)
     print(decision.action, sw.simulate(policy, sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.1, 0.6]), rounds=100))

@@ -19,8 +19,8 @@ SHARES = [0.15, 0.6, 0.25]  # of the groups: kids are few, and an average over a
 def problem(by: str | None) -> sw.Problem:
     """Return the problem with dislikes counted by group, or all together."""
     return sw.Problem(
-        actions=SHELVES,
-        safe="popular",
+        action_names=SHELVES,
+        safe_name="popular",
         reward=sw.Reward("like", by="group"),
         limits={"dislike": sw.Limit(0.10, safe_bound=0.03, by=by, model="rates")},
     )

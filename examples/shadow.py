@@ -11,8 +11,8 @@ from picture import save, two_panels
 from served import served
 
 PROBLEM = """
-actions = ["nothing", "digest", "offer"]
-safe = "nothing"
+action_names = ["nothing", "digest", "offer"]
+safe_name = "nothing"
 reward = { name = "click" }
 limits = { opt_out = { at_most = 0.05, safe_bound = 0.0 } }
 """

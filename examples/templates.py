@@ -64,7 +64,7 @@ def log(world: Truth, count: int, chance: np.random.Generator) -> dict[str, Any]
     people, numbers = users(count, chance)
     sent = chance.integers(0, 6, count)
     frame: dict[str, Any] = {name: [person[name] for person in people] for name in SIZES}
-    frame["action"] = [PROBLEM.actions[template] for template in sent]
+    frame["action"] = [PROBLEM.action_names[template] for template in sent]
     frame["click"] = chance.random(count) < np.einsum("ij,ij->i", world.clicks[sent], numbers)
     frame["opt_out"], frame["complaint"] = chance.random((2, count)) < world.costs[:, sent]
     return frame

@@ -32,7 +32,7 @@ def write(path: Path, rows: int = ROWS) -> None:
             at = (begin + timedelta(days=DAYS * i / rows)).isoformat(timespec="seconds")
             numbers = [f"{value:.4g}" for value in named[i].values()]
             outcome = [int(click[i]), int(costs[0, i]), int(costs[1, i])]
-            table.writerow([at, templates.PROBLEM.actions[done[i]], *numbers, *outcome])
+            table.writerow([at, templates.PROBLEM.action_names[done[i]], *numbers, *outcome])
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ NAMES = ["today", "short", "story", "offer"]
 CLICKS = np.array([[0.05, 0.00], [0.06, 0.02], [0.07, -0.02], [0.11, 0.03]])  # a constant, and by how mobile users are
 COMPLAINTS = np.array([0.001, 0.002, 0.004, 0.012])
 PROBLEM = sw.Problem(
-    actions=NAMES,
-    safe="today",
+    action_names=NAMES,
+    safe_name="today",
     context=["mobile"],  # in [-1, 1]
     reward=sw.Reward("click"),
     limits={"complaint": sw.Limit(0.01, safe_bound=0.002, model="rates")},

@@ -36,7 +36,7 @@ class Course(NamedTuple):
 def play(story: str, drift: Any, seed: int = 1) -> Course:
     """Play a story with one declaration; outcomes are learned before the next day."""
     limits = {"opt_out": sw.Limit(LIMIT, safe_bound=0.0, drift=drift)}
-    problem = sw.Problem(actions=ACTIONS, safe="nothing", reward=sw.Reward("click"), limits=limits)
+    problem = sw.Problem(action_names=ACTIONS, safe_name="nothing", reward=sw.Reward("click"), limits=limits)
     agent, chance, shares, costs, found = sw.Agent(problem, seed=seed), np.random.default_rng(seed), [], [], None
     for day in range(DAYS):
         rates, now = opt_outs(story, day), 1.76e9 + day * DAY

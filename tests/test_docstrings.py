@@ -13,7 +13,17 @@ from stagewise.launch.evaluation.evaluate import ESTIMATORS
 from stagewise.simulation.jobs import BACKENDS
 
 CALLED_CLASSES = ("Agent", "Replica", "Client")  # whose methods users call
-CONSTRUCTED = (*CALLED_CLASSES, "Arms", "FiniteSet", "Rays", "Ball", "Ellipsoid", "Box", "Polytope", "ContextVector")
+CONSTRUCTED = (
+    *CALLED_CLASSES,
+    "ArmSet",
+    "FiniteSet",
+    "RaySet",
+    "BallSet",
+    "EllipsoidSet",
+    "BoxSet",
+    "PolytopeSet",
+    "ContextVector",
+)
 
 
 def functions() -> Iterator[tuple[str, Any, str]]:
@@ -42,7 +52,7 @@ def test_the_docstring_describes_every_argument(function: Any, docstring: str) -
 
 
 def test_there_are_functions_to_look_at() -> None:
-    assert {"simulate", "certify", "doctor", "Agent.learn", "Client.decide", "Rays"} <= {row[0] for row in CALLED}
+    assert {"simulate", "certify", "check_log", "Agent.learn", "Client.decide", "RaySet"} <= {row[0] for row in CALLED}
 
 
 def choices(kind: Any) -> set[Any]:
@@ -53,9 +63,9 @@ def choices(kind: Any) -> set[Any]:
 
 
 CHOICES: dict[tuple[str, str], set[str]] = {
-    **{(name, "backend"): set(BACKENDS) for name in ("simulate", "certify", "sweep", "verify_certificate")},
-    ("evaluate", "estimators"): set(ESTIMATORS),
-    ("evaluate", "primary_estimator"): {"dr", "ips"},
+    **{(name, "backend"): set(BACKENDS) for name in ("simulate", "certify", "verify_certificate")},
+    ("evaluate_on_log", "estimators"): set(ESTIMATORS),
+    ("evaluate_on_log", "primary_estimator"): {"dr", "ips"},
     ("Agent", "learning_order"): {"decision", "arrival"},
 }
 

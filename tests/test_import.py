@@ -29,9 +29,8 @@ def test_looking_around_compiles_nothing() -> None:
 
 
 def test_stating_a_problem_compiles_nothing() -> None:
-    code = (
-        "import sys, stagewise as sw; sw.SafeAction(arm=0), sw.Arms(2), sw.AtLeast(0.1); print('numba' in sys.modules)"
-    )
+    code = "import sys, stagewise as sw; sw.SafeAction(arm=0), sw.ArmSet(2), sw.AtLeast(0.1)"
+    code += "; print('numba' in sys.modules)"
     assert run(code) == "False"
 
 

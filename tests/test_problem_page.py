@@ -23,7 +23,7 @@ def test_the_page_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> No
 def test_the_file_on_the_page_is_a_problem(tmp_path: Path) -> None:
     (found,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "problem.toml").write_text(found, encoding="utf-8")
-    assert sw.Problem.load(tmp_path / "problem.toml").safe == "today"
+    assert sw.Problem.load(tmp_path / "problem.toml").safe_name == "today"
 
 
 def test_the_tutorials_file_is_the_examples() -> None:

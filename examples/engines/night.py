@@ -16,8 +16,8 @@ from stagewise.files.record_batches import read_batches, write_batches
 
 ACTIONS = ["nothing", "digest", "offer"]
 PROBLEM = sw.Problem(
-    actions=ACTIONS,
-    safe="nothing",
+    action_names=ACTIONS,
+    safe_name="nothing",
     context={"age": (18, 99), "opens_7d": (0, 7), "plan": sw.Category(["free", "pro"])},
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.02, safe_bound=0.002, model="rates")},

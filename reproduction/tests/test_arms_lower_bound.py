@@ -54,7 +54,7 @@ def test_the_instances_are_the_theorem_s() -> None:
     assert min(world.table[0].min() for world in build_instances(4, 3)) >= 0.0
 
 
-@pytest.mark.parametrize("kind", [sw.OPB, sw.ArmsCAPS, sw.UCB, sw.AlwaysSafe])
+@pytest.mark.parametrize("kind", [sw.OPB, sw.SafeArmPosteriorSampling, sw.UCB, sw.AlwaysSafe])
 @sized((3, 200, 4), (10, 20_000, 40))
 def test_the_worst_instance_costs_every_policy_at_least_the_bound(kind: Any, size: tuple[int, ...]) -> None:
     assert worst(kind, *size) >= compute_bound(size[0], size[1])

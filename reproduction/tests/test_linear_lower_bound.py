@@ -40,7 +40,7 @@ class Told:
     def start(self) -> None:
         return None
 
-    def decide(self, state: None, actions: sw.Rays, draw: sw.RandomKey) -> sw.Decision:
+    def decide(self, state: None, actions: sw.RaySet, draw: sw.RandomKey) -> sw.Decision:
         nothing = np.zeros(1)
         return sw.Decision(actions.features[3].copy(), 3, 1.0, None, 1.0, nothing, nothing, None, draw.round)
 

@@ -66,7 +66,7 @@ def values(points: Any, rounds: int, known: bool, scale: float) -> tuple[Any, An
 @pytest.mark.parametrize("known", [True, False])
 def test_no_point_of_a_ray_that_is_certified_hopes_for_more(known: bool, rounds: int) -> None:
     policy = PrintedLCLUCB(safe_action=KNOWN if known else UNKNOWN, **TOLD)
-    decision = policy.choose_best(taught(policy, rounds), 2.5, 1.0, sw.Rays(TARGETS), sw.RandomKey())
+    decision = policy.choose_best(taught(policy, rounds), 2.5, 1.0, sw.RaySet(TARGETS), sw.RandomKey())
     grid = np.linspace(0.0, 1.0, 2001)
     points = np.concatenate([SAFE + grid[:, None] * (target - SAFE) for target in TARGETS])
     optimistic, pessimistic = values(points, rounds, known, 2.5)
@@ -82,7 +82,7 @@ def test_no_point_of_a_ray_that_is_certified_hopes_for_more(known: bool, rounds:
 
 def test_with_an_uncertain_baseline_nothing_may_be_certified() -> None:
     policy = PrintedLCLUCB(safe_action=UNKNOWN, **TOLD)
-    decision = policy.choose_best(policy.start_sums(), 2.5, 1.0, sw.Rays(TARGETS), sw.RandomKey())
+    decision = policy.choose_best(policy.start_sums(), 2.5, 1.0, sw.RaySet(TARGETS), sw.RandomKey())
     assert (decision.reason_details, decision.action_index, decision.step_size) == (EMPTY, None, 0.0)
     np.testing.assert_array_equal(decision.action, SAFE)
 
@@ -93,7 +93,7 @@ def test_on_points_only_points_are_played() -> None:
     assert (decision.action_index, decision.step_size) == (None, 0.0), (
         "no listed action is certified before anything is seen"
     )
-    rays = policy.decide(policy.start(), sw.Rays(TARGETS))
+    rays = policy.decide(policy.start(), sw.RaySet(TARGETS))
     assert 0.0 < rays.step_size < 1.0
 
 
@@ -108,7 +108,7 @@ def test_the_printed_bonus_is_above_ours_and_no_setting_restores_it() -> None:
         "reward_confidence_scale": alpha,
     }
     free = sw.LCLUCB(safe_action=sw.SafeAction(features=SAFE, cost=KNOWN.cost), **same)
-    actions = sw.Rays(TARGETS[:1])
+    actions = sw.RaySet(TARGETS[:1])
     theirs = printed.choose_best(printed.start_sums(), alpha, 1.0, actions, sw.RandomKey())
     ours = free.decide(free.start(), actions)
     assert ours.step_size == pytest.approx(theirs.step_size), "the sets of the cost are the same"
@@ -126,7 +126,7 @@ def test_at_the_origin_our_bonus_is_the_printed_one_and_only_the_cost_s_radius_d
     settings = {**TOLD, "safe_action": sw.SafeAction(features=np.zeros(3), reward=0.0, cost=0.0)}
     printed = PrintedLCLUCB(**settings)
     ours = sw.LCLUCB(**settings, radius="paper", split_delta=False, mean_cost_bound=None)
-    one, other = (policy.decide(policy.start(), sw.Rays(TARGETS[:1])) for policy in (printed, ours))
+    one, other = (policy.decide(policy.start(), sw.RaySet(TARGETS[:1])) for policy in (printed, ours))
     assert other.optimistic_reward / other.step_size == pytest.approx(one.optimistic_reward / one.step_size)
     assert other.step_size * printed.radius(0, 3) == pytest.approx(one.step_size * printed.radius(0, 2)), (
         "E3: d for d − 1"
@@ -144,8 +144,8 @@ def test_the_warm_up_ends_when_both_averages_are_three_radii_inside() -> None:
     assert state.warm_up.reward == pytest.approx(0.2)
     assert state.warm_up.cost == pytest.approx(0.1)
     assert state.sums.rounds == needed, "the regressions are warm-started"
-    decision = policy.decide(state, sw.Rays(TARGETS), draw)
-    expected = policy.choose_best(state.sums, 0.8 / 0.5, 1.0, sw.Rays(TARGETS), draw)
+    decision = policy.decide(state, sw.RaySet(TARGETS), draw)
+    expected = policy.choose_best(state.sums, 0.8 / 0.5, 1.0, sw.RaySet(TARGETS), draw)
     assert decision.optimistic_reward == pytest.approx(expected.optimistic_reward)
 
 
@@ -199,7 +199,7 @@ def test_opnlb_compares_the_norm_with_the_radius_and_not_its_square() -> None:
 
 def test_opnlb_decides_as_the_exact_one_where_nothing_is_excluded() -> None:
     printed, exact = PrintedOPNLB(**CLASSES), ExactOPNLB(**CLASSES, sets="paper")
-    first, second = printed.decide(printed.start(), None), exact.decide(exact.start(), sw.Arms(3))
+    first, second = printed.decide(printed.start(), None), exact.decide(exact.start(), sw.ArmSet(3))
     assert first.optimistic_reward == pytest.approx(second.optimistic_reward)
     assert first.pessimistic_cost[0] <= 0.3 + 1e-9
     only = printed.start()._replace(losses=(np.array([1.0, 0.0]), np.zeros(2)))

@@ -14,7 +14,7 @@ SHARED = {"safe_action": at_zero(3), "threshold": 0.5, "noise": 0.1, "delta": 0.
 def test_it_explores_at_random_for_two_thirds_of_the_exponent_and_stays_safe_for_any_parameter() -> None:
     policy = SafeLUCB(**SHARED, horizon=1_000, norm_bound=2.0)
     assert policy.exploration_rounds == 100
-    rays, observed = sw.Rays(3.0 * np.eye(3)), set()
+    rays, observed = sw.RaySet(3.0 * np.eye(3)), set()
     for round_ in range(60):
         decision = policy.decide(policy.start(), rays, sw.RandomKey(0, 0, round_))
         assert np.linalg.norm(decision.action) * 2.0 <= 0.5 + 1e-12, "⟨x, μ⟩ ≤ τ for every ‖μ‖ ≤ S"
@@ -24,7 +24,7 @@ def test_it_explores_at_random_for_two_thirds_of_the_exponent_and_stays_safe_for
 
 def test_afterwards_it_is_lc_lucb_with_both_scales_one() -> None:
     policy, base = SafeLUCB(**SHARED, horizon=8), PrintedLCLUCB(**SHARED)
-    state, rays = policy.start()._replace(rounds=policy.exploration_rounds), sw.Rays(np.eye(3))
+    state, rays = policy.start()._replace(rounds=policy.exploration_rounds), sw.RaySet(np.eye(3))
     decision, expected = (
         policy.decide(state, rays, sw.RandomKey()),
         base.choose_best(state, 1.0, 1.0, rays, sw.RandomKey()),

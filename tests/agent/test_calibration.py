@@ -31,7 +31,7 @@ def build_problem(kind: str = "linear", value: Any = None, **limit: Any) -> sw.P
     model = "linear" if kind == "ridge" else kind
     settings: dict[str, Any] = {"safe_bound": 0.0, "model": model, **limit}
     return sw.Problem(
-        actions=["nothing", "offer", "digest"], safe="nothing", reward=sw.Reward("click"),
+        action_names=["nothing", "offer", "digest"], safe_name="nothing", reward=sw.Reward("click"),
         context={"age": (20, 60), "visits": (0, 10), "plan": sw.Category(["free", "pro"])},
         limits={"opt_out": sw.Limit(KINDS[kind] if value is None else value, **settings)},
     )  # fmt: skip
@@ -167,12 +167,12 @@ def test_stop_plays_the_safe_action_until_somebody_acknowledges_it(tmp_path: Pat
     limit.table[0, 0, 2] = 1e3  # as if bets had won
     agent._learned.run_tests(at_once=True)
     decision = agent.decide(user)
-    assert (decision.reason, decision.action) == (sw.Reason.ASSUMPTION_CONTRADICTED, "nothing")
+    assert (decision.reason, decision.action) == (sw.FallbackReason.ASSUMPTION_CONTRADICTED, "nothing")
     assert decision.reason_details.details["found"] == Contradiction.MEAN_FORM
-    assert sw.Replica(agent.snapshot(), name="pod").decide(user).reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert sw.Replica(agent.snapshot(), name="pod").decide(user).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     assert not agent.health().ok
     agent.acknowledge_alert(NAME, "Ana: known")
-    assert agent.decide(user).reason is not sw.Reason.ASSUMPTION_CONTRADICTED
+    assert agent.decide(user).reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED
 
 
 @pytest.mark.parametrize("subgroup", range(0, 33))

@@ -16,7 +16,7 @@ NAME = "change of opt_out"
 def build(**others: Any) -> sw.Problem:
     limits = {"opt_out": sw.Limit(0.2, safe_bound=0.0, **{"drift": "jumps", **others})}
     actions = ["nothing", "offer", "sale"]
-    return sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits=limits)
+    return sw.Problem(action_names=actions, safe_name="nothing", reward=sw.Reward("click"), limits=limits)
 
 
 class Stream:
@@ -71,7 +71,7 @@ def test_a_person_may_want_everything_to_stop(stream: Stream) -> None:
     assert not stream.agent.health().ok
     decision = stream.agent.decide(now=START + 60 * DAY)
     assert decision.action == "nothing"
-    assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert decision.reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     assert decision.reason_details is not None
     assert decision.reason_details.details["found"] == "change"
     stream.agent.acknowledge_alert(NAME, "Ana: a broken footer")

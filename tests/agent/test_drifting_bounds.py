@@ -18,7 +18,7 @@ def report_of(drift: Any, rates: tuple[float, float, float], by: str | None = No
     """Return the report after a log of a month; the opt-outs of "offer" have three rates in turn."""
     rng, at = np.random.default_rng(0), START + np.arange(ROWS) * DAYS * DAY / ROWS
     limits = {"opt_out": sw.Limit(0.1, safe_bound=0.0, drift=drift, by=by)}
-    problem = sw.Problem(actions=ACTIONS, safe="nothing", reward=sw.Reward("click"), limits=limits)
+    problem = sw.Problem(action_names=ACTIONS, safe_name="nothing", reward=sw.Reward("click"), limits=limits)
     sent, part = rng.integers(0, 3, ROWS), np.searchsorted([0.6, 0.8], np.arange(ROWS) / ROWS)
     rate = np.where(sent == 2, np.array(rates)[part], np.array([0.0, 0.03, 0.0])[sent])
     log: dict[str, Any] = {"at": at, "action": np.array(ACTIONS, dtype=object)[sent], "click": rng.random(ROWS) < 0.1}
@@ -64,5 +64,27 @@ def test_the_age_of_outcomes_is_a_part_of_the_bound(by: str | None) -> None:
 
 
 def test_where_nothing_drifts_there_is_nothing_to_tell() -> None:
-    problem = sw.Problem(actions=ACTIONS, safe="nothing", reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.1)})
+    problem = sw.Problem(
+        action_names=ACTIONS, safe_name="nothing", reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.1)}
+    )
     assert sw.Agent(problem, seed=1).report().drifting == ()
+
+
+@pytest.mark.parametrize("drift", ["0.02/30d", "jumps"])
+def test_buckets_of_a_score_have_the_bound_that_decisions_use(drift: Any) -> None:
+    """The worst of them is told, pooled over its neighbours, by its name."""
+    rng, score = np.random.default_rng(0), sw.RiskScore("risk", buckets=3)
+    limits = {"opt_out": sw.Limit(0.3, safe_bound=0.0, score=score, drift=drift)}
+    problem = sw.Problem(action_names=ACTIONS, safe_name="nothing", reward=sw.Reward("click"), limits=limits)
+    risk, agent = rng.random(ROWS), sw.Agent(problem, seed=1)
+    log = {"at": START + np.arange(ROWS) * DAYS * DAY / ROWS, "action": ["digest"] * ROWS, "risk": risk}
+    agent.learn_log_frame({**log, "click": rng.random(ROWS) < 0.1, "opt_out": rng.random(ROWS) < 0.1 * risk})
+    digest = of_action(agent.report())["digest"]
+    users = {"user_id": [0, 1, 2], "risk": [0.1, 0.5, 0.9], "one": [1.0] * 3}
+    table = sw.decide_frame(agent.snapshot(), users, run="x", now=float(log["at"][-1]), propose={"digest": "one"})
+    bounds = table["limit.opt_out.pessimistic_cost"]
+    names = score.bucket_names
+    assert digest.segment == names[int(np.argmax(bounds))]
+    assert digest.bound == pytest.approx(max(bounds), abs=1e-12)
+    assert digest.estimate is not None
+    assert digest.estimate < digest.bound

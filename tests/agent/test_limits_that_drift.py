@@ -17,7 +17,7 @@ COUNTRIES = ("NZ", "AU")
 def build(drift: Any = "0.005/30d", **others: Any) -> sw.Problem:
     limit = sw.Limit(0.02, safe_bound=0.001, drift=drift, **others)
     return sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": limit}
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"), limits={"opt_out": limit}
     )
 
 
@@ -181,7 +181,9 @@ def test_a_policy_without_an_agent_asks_for_the_time() -> None:
 def test_a_jump_holds_back_one_action_which_recovers() -> None:
     limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, drift="jumps")}
     actions = ["nothing", "offer", "sale"]
-    agent = sw.Agent(sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits=limits), seed=1)
+    agent = sw.Agent(
+        sw.Problem(action_names=actions, safe_name="nothing", reward=sw.Reward("click"), limits=limits), seed=1
+    )
     rng, rows = np.random.default_rng(6), 6_000
     action = np.where(np.arange(rows) % 2, "sale", "offer")
     at = START + np.arange(rows) * DAY / 200
@@ -211,5 +213,5 @@ def test_the_rows_that_the_doctor_leaves_to_learn_have_their_times() -> None:
     log = make_log(600)
     log["action"] = ["offer" if row % 2 else "nothing" for row in range(600)]
     agent = sw.Agent(build())
-    agent.learn_log_frame(sw.doctor(log, build()).holdout.frame())
+    agent.learn_log_frame(sw.check_log(log, build()).holdout.frame())
     assert read_bound(agent, END) < 0.2

@@ -25,7 +25,7 @@ def build_problem(**limit: Any) -> sw.Problem:
     """Return two actions for users of two ages; the safe action costs nothing."""
     settings = {"safe_bound": 0.0, "model": "rates", **limit}
     return sw.Problem(
-        actions=["plain", "offer"], safe="plain", context={"age": (20, 60), "visits": (0, 10)},
+        action_names=["plain", "offer"], safe_name="plain", context={"age": (20, 60), "visits": (0, 10)},
         reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.3, **settings)},
     )  # fmt: skip
 
@@ -57,7 +57,7 @@ def test_a_difference_of_halves_is_a_warning_with_its_column_and_cut() -> None:
     assert details["cut"] == pytest.approx(40.0, abs=2.0)
     assert details["low_mean"] < 0.12 < 0.25 < details["high_mean"]
     assert agent.health().ok  # it stops nothing
-    assert agent.decide({"age": 30.0, "visits": 1.0}).reason is not sw.Reason.ASSUMPTION_CONTRADICTED
+    assert agent.decide({"age": 30.0, "visits": 1.0}).reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED
 
 
 def test_users_who_are_alike_give_no_warning_and_too_few_outcomes_say_so() -> None:
@@ -81,13 +81,13 @@ def test_stop_plays_the_safe_action_until_somebody_acknowledges_it() -> None:
     agent.learn_log_frame(draw_log(1, 2_000, old=0.3, young=0.08))
     user = {"age": 30.0, "visits": 1.0}
     decision = agent.decide(user)
-    assert (decision.reason, decision.action) == (sw.Reason.ASSUMPTION_CONTRADICTED, "plain")
+    assert (decision.reason, decision.action) == (sw.FallbackReason.ASSUMPTION_CONTRADICTED, "plain")
     assert decision.reason_details.details["found"] == Contradiction.MISMATCH
     assert not agent.health().ok
     replica = sw.Replica(agent.snapshot(), name="pod")
-    assert replica.decide(user).reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert replica.decide(user).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     agent.acknowledge_alert(NAME, "Ana: known")
-    assert agent.decide(user).reason is not sw.Reason.ASSUMPTION_CONTRADICTED
+    assert agent.decide(user).reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED
 
 
 def test_on_mismatch_is_one_of_two_words() -> None:
@@ -253,12 +253,14 @@ def test_only_the_first_cells_are_kept() -> None:
     assert len(limit.table) == MOST_CELLS
     context = [f"n{i}" for i in range(500)]
     limits = {"c": sw.Limit(0.3, safe_bound=0.0, by="country")}
-    wide = sw.Problem(actions=["a", "b"], safe="a", context=context, reward=sw.Reward("r"), limits=limits)
+    wide = sw.Problem(action_names=["a", "b"], safe_name="a", context=context, reward=sw.Reward("r"), limits=limits)
     assert MismatchTest(wide.policy()).limits[0].most_cells < 40
 
 
 def test_problems_without_numbers_and_other_policies_are_not_tested() -> None:
-    bare = sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("r"), limits={"c": sw.Limit(0.1, safe_bound=0.0)})
+    bare = sw.Problem(
+        action_names=["a", "b"], safe_name="a", reward=sw.Reward("r"), limits={"c": sw.Limit(0.1, safe_bound=0.0)}
+    )
     policies = [bare, sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)]
     for policy in policies:
         agent = sw.Agent(policy)

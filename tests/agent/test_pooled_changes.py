@@ -20,7 +20,7 @@ LEVEL = 0.05
 def build(**others: Any) -> sw.Problem:
     limits = {"opt_out": sw.Limit(0.3, safe_bound=0.0, **{"drift": "jumps", "by": "group", **others})}
     actions = ["nothing", "offer", "sale"]
-    return sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits=limits)
+    return sw.Problem(action_names=actions, safe_name="nothing", reward=sw.Reward("click"), limits=limits)
 
 
 class Stream:
@@ -86,7 +86,7 @@ def test_a_change_is_saved_with_the_agent_and_may_stop_it(tmp_path: Any) -> None
     loaded = sw.Agent.load(tmp_path / "agent.json")
     for agent in (stream.agent, loaded):
         decision = agent.decide({"group": "g0"}, now=START + stream.day * DAY)
-        assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
+        assert decision.reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     loaded_stream = Stream(loaded)
     loaded_stream.day = stream.day
     loaded_stream.learn(0.05, 0.3)

@@ -19,7 +19,7 @@ ALERT, ACTIONS = "pooling of opt_out", ["nothing", "digest", "offer"]
 
 def build_problem(**score: Any) -> sw.Problem:
     return sw.Problem(
-        actions=ACTIONS, safe="nothing", context=["x"], reward=sw.Reward("click"),
+        action_names=ACTIONS, safe_name="nothing", context=["x"], reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.05, safe_bound=0.0, score=sw.RiskScore("risk", **{"buckets": 4} | score))},
     )  # fmt: skip
 
@@ -50,7 +50,7 @@ def test_a_fall_is_a_warning_and_ends_pooling_for_its_action_alone(tmp_path: Pat
     assert (details["action"], details["score"], details["before"]) == ("'offer'", "risk", "0 to 0.25")
     assert details["low"] > details["high"]
     assert agent.health().ok
-    assert agent.decide({"x": 0.0, "risk": 0.4}).reason is not sw.Reason.ASSUMPTION_CONTRADICTED
+    assert agent.decide({"x": 0.0, "risk": 0.4}).reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED
     alone = sw.Agent(build_problem(monotone=False), seed=1)
     alone.learn_log_frame(draw_log(6_000, 1))
     assert all(
@@ -77,7 +77,11 @@ def test_means_that_rise_or_are_not_pooled_give_no_warning(settings: dict[str, A
 def test_a_lower_limit_whose_means_rise_is_told_in_its_own_units() -> None:
     limit = sw.Limit(sw.AtLeast(0.2), safe_bound=0.9, score=sw.RiskScore("risk", buckets=2))
     problem = sw.Problem(
-        actions=["plain", "offer"], safe="plain", context=["x"], reward=sw.Reward("click"), limits={"opened": limit}
+        action_names=["plain", "offer"],
+        safe_name="plain",
+        context=["x"],
+        reward=sw.Reward("click"),
+        limits={"opened": limit},
     )
     chance, rows = np.random.default_rng(1), 2_000
     risk = chance.random(rows)
@@ -110,7 +114,7 @@ async def test_a_server_tells_it_in_figures_in_metrics_and_on_the_page(tmp_path:
 def test_a_fall_of_means_that_drift_is_told_too(drift: str) -> None:
     limit = sw.Limit(0.05, safe_bound=0.0, score=sw.RiskScore("risk", buckets=4), drift=drift)
     problem = sw.Problem(
-        actions=ACTIONS, safe="nothing", context=["x"], reward=sw.Reward("click"), limits={"opt_out": limit}
+        action_names=ACTIONS, safe_name="nothing", context=["x"], reward=sw.Reward("click"), limits={"opt_out": limit}
     )
     verdicts = []
     for falls in (True, False):

@@ -27,8 +27,8 @@ SHOWN = ("first_violation", "first_near_optimal_round")  # of an audit, by hand 
 
 def worlds(m: int) -> dict[str, sw.LinearWorld]:
     sets = {
-        "rays, gaussian": sw.Rays(TARGETS),
-        "fresh rays, uniform": sw.RandomRays(count=5, dimension=D),
+        "rays, gaussian": sw.RaySet(TARGETS),
+        "fresh rays, uniform": sw.RandomRaySet(count=5, dimension=D),
         "finite, gaussian": sw.FiniteSet(TARGETS),
         "fresh finite, rademacher": sw.RandomFiniteSet(count=5, dimension=D),
     }
@@ -69,9 +69,9 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "ROFUL, per-action bounds": (sw.ROFUL, {"per_action_bounds": True, "ridge": None}),
     "OPLB, per-action bounds": (sw.OPLB, {"per_action_bounds": True}),
     "DOSLB": (sw.DOSLB, {}),
-    "CAPS": (sw.CAPS, {}),
-    "CAPS, impatient": (sw.CAPS, {"posterior_scale": 2.0, "max_regret_ratio": 1.0}),
-    "CAPS, mixtures": (sw.CAPS, {"mixtures": True}),
+    "CAPS": (sw.SafePosteriorSampling, {}),
+    "CAPS, impatient": (sw.SafePosteriorSampling, {"posterior_scale": 2.0, "max_regret_ratio": 1.0}),
+    "CAPS, mixtures": (sw.SafePosteriorSampling, {"mixtures": True}),
 }
 
 
@@ -84,7 +84,7 @@ def policies(safe: sw.SafeAction, m: int, names: tuple[str, ...] = ()) -> list[A
 
 
 def on_points(policy: Any) -> bool:
-    return not policy.mixes and isinstance(policy, sw.LCLUCB | sw.ROFUL | sw.SafeLTS | sw.CAPS)
+    return not policy.mixes and isinstance(policy, sw.LCLUCB | sw.ROFUL | sw.SafeLTS | sw.SafePosteriorSampling)
 
 
 def same(one: sw.Result, other: sw.Result) -> bool:
@@ -157,13 +157,13 @@ def test_by_hand_is_the_loop_on_arms(outcomes: str, m: int, known: bool) -> None
     noise = 0.5 if outcomes == "gaussian" else None
     ranged = [] if outcomes == "gaussian" else ["kl", "rates"]
     for policy in [
-        *(sw.OPB(arms=4, safe_action=safe, threshold=threshold, radius=radius) for radius in ranged),
-        *(sw.UCB(arms=4, safe_action=safe, threshold=threshold, radius=radius) for radius in ranged),
-        *(sw.ArmsCAPS(arms=4, safe_action=safe, threshold=threshold) for _ in ranged[:1]),
-        sw.ArmsCAPS(arms=4, safe_action=safe, threshold=threshold, noise=noise, radius="hoeffding"),
+        *(sw.OPB(arms=4, safe_action=safe, threshold=threshold, interval=interval) for interval in ranged),
+        *(sw.UCB(arms=4, safe_action=safe, threshold=threshold, interval=interval) for interval in ranged),
+        *(sw.SafeArmPosteriorSampling(arms=4, safe_action=safe, threshold=threshold) for _ in ranged[:1]),
+        sw.SafeArmPosteriorSampling(arms=4, safe_action=safe, threshold=threshold, noise=noise, interval="hoeffding"),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, noise=noise),
         sw.OPB(arms=4, safe_action=safe, threshold=threshold, noise=noise, optimism="directional"),
-        sw.OPB(arms=4, safe_action=safe, threshold=threshold, radius="paper", horizon=ROUNDS),
+        sw.OPB(arms=4, safe_action=safe, threshold=threshold, interval="paper", horizon=ROUNDS),
         sw.UCB(arms=4, noise=noise, safe_action=safe, threshold=threshold),
         sw.AlwaysSafe(safe_action=safe, threshold=threshold),
     ]:

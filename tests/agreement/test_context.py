@@ -47,7 +47,7 @@ MIXING: dict[str, tuple[Any, dict[str, Any]]] = {
     "OPLB": (sw.OPLB, {}),
     "OPLB, directional": (sw.OPLB, {"optimism": "directional"}),
     "DOSLB": (sw.DOSLB, {}),
-    "CAPS": (sw.CAPS, {"mixtures": True}),
+    "CAPS": (sw.SafePosteriorSampling, {"mixtures": True}),
 }
 
 
@@ -66,7 +66,12 @@ def test_mixtures_for_users(name: str, segmented: bool) -> None:
     assert not np.array_equal(runs[0].reward, safe.reward)
 
 
-STEPPING: dict[str, Any] = {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "Safe-LTS": sw.SafeLTS, "CAPS": sw.CAPS}
+STEPPING: dict[str, Any] = {
+    "LC-LUCB": sw.LCLUCB,
+    "ROFUL": sw.ROFUL,
+    "Safe-LTS": sw.SafeLTS,
+    "CAPS": sw.SafePosteriorSampling,
+}
 COSTS = [[0.8, 0.6, 0.0], [0.0, 0.6, 0.8]]
 
 
@@ -78,14 +83,14 @@ def points(kind: Any, actions: Any) -> tuple[Any, sw.LinearWorld]:
 
 @pytest.mark.parametrize("name", in_lanes(STEPPING, ["LC-LUCB"], STEPPING))
 def test_rays_from_every_rounds_own_point(name: str) -> None:
-    fixed = [sw.Rays(np.eye(3), safe=[0.1, 0.1, 0.0])] if name in ("LC-LUCB", "ROFUL") else []
-    for actions in (sw.RandomRays(count=5, dimension=3, safe=0.2), *fixed):
+    fixed = [sw.RaySet(np.eye(3), safe=[0.1, 0.1, 0.0])] if name in ("LC-LUCB", "ROFUL") else []
+    for actions in (sw.RandomRaySet(count=5, dimension=3, safe=0.2), *fixed):
         policy, world = points(STEPPING[name], actions)
         assert same(*play_both(policy, world, **PLAN)), actions
 
 
 def test_an_agent_by_hand_plays_the_run() -> None:
-    policy, world = points(sw.CAPS, sw.RandomRays(count=5, dimension=3, safe=0.2))
+    policy, world = points(sw.SafePosteriorSampling, sw.RandomRaySet(count=5, dimension=3, safe=0.2))
     agent, rewards = sw.Agent(policy, seed=11), []
     for t in range(ROUNDS):
         decision = agent.decide(world.actions_in(sw.RandomKey(11, 0, t)))

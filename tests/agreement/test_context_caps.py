@@ -23,9 +23,9 @@ OFFSETS[2] = [[0.0, 0.0, 0.01], [0.0, 0.02, 0.04], [0.0, 0.02, 0.1], [0.0, 0.0, 
 SAFE = sw.SafeAction(arm=0, reward=0.0, cost={"opt_out": 0.06, "complaint": 0.04})
 
 
-def policy(**settings: Any) -> sw.ContextCAPS:
+def policy(**settings: Any) -> sw.SafeContextPosteriorSampling:
     options: dict[str, Any] = {"actions": K, "context": D - 1, "safe_action": SAFE}
-    return sw.ContextCAPS(**options | {"threshold": {"opt_out": 0.2, "complaint": 0.15}} | settings)
+    return sw.SafeContextPosteriorSampling(**options | {"threshold": {"opt_out": 0.2, "complaint": 0.15}} | settings)
 
 
 def users(segmented: bool) -> sw.ContextWorld:
@@ -50,8 +50,8 @@ def test_a_run_is_the_same_by_hand_and_in_the_loop(settings: dict[str, Any]) -> 
 
 def test_a_problem_is_simulated_as_its_policy_is() -> None:
     options: dict[str, Any] = {
-        "actions": list("abcd"),
-        "safe": "a",
+        "action_names": list("abcd"),
+        "safe_name": "a",
         "reward": sw.Reward("click"),
         "context": ["x", "y"],
     }
@@ -71,7 +71,7 @@ def test_a_run_in_a_world_that_moves_is_the_same_by_hand_and_compiled(drift: str
     path = sw.Move(kind="path", signal="reward", action=2, amount=2.0, values=[0.0, 0.02, -0.01], length="3d")
     world = sw.MovingWorld(still, moves=[season, path], per_day=20, lag=lag, start=1.7e9)
     limits = {"opt_out": sw.Limit(0.05, safe_bound=0.0, drift=drift)}
-    problem = sw.Problem(actions=list("abc"), safe="a", reward=sw.Reward("click"), limits=limits)
+    problem = sw.Problem(action_names=list("abc"), safe_name="a", reward=sw.Reward("click"), limits=limits)
     plan: dict[str, Any] = {"rounds": 600, "runs": [3], "seed": 11, "audit": True}
     assert same(*(sw.simulate(problem, world, **plan, backend=backend) for backend in ("cpu", "python")))
 

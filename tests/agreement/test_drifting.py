@@ -26,7 +26,7 @@ def test_learning_and_deciding_agree_to_the_bit(context: dict[str, tuple[float, 
     if context:
         limits["loss"] = sw.Limit(0.5, safe_bound=0.0, model="linear", drift="0.1/30d")
     reward, size = sw.Reward("click", half_life="7d"), len(context)
-    problem = sw.Problem(actions=["a", "b", "c"], safe="a", reward=reward, limits=limits, context=context)
+    problem = sw.Problem(action_names=["a", "b", "c"], safe_name="a", reward=reward, limits=limits, context=context)
     policy, rng, count = problem.policy(), np.random.default_rng(8), 900
     rows = np.ones((count, policy.width))
     rows[:, 0], rows[:, 2 + size : 5 + size] = rng.integers(0, 3, count), rng.integers(0, 3, (count, 3))

@@ -19,8 +19,8 @@ KINDS: list[tuple[Any, dict[str, Any]]] = [
     (sw.LCLUCB, {"mean_cost_bound": None}),
     (sw.ROFUL, {"mean_cost_bound": None}),
     (sw.SafeLTS, {"mean_cost_bound": None}),
-    (sw.CAPS, {"mean_cost_bound": None}),
-    (sw.CAPS, {"mixtures": True}),
+    (sw.SafePosteriorSampling, {"mean_cost_bound": None}),
+    (sw.SafePosteriorSampling, {"mixtures": True}),
     (sw.OPLB, {}),
     (sw.OPLB, {"mean_cost_bound": None}),
 ]
@@ -33,7 +33,7 @@ def random_world(random: np.random.Generator, d: int) -> tuple[sw.LinearWorld, d
     safe = np.zeros(d) if random.random() < 0.3 else 0.3 * safe
     known = not safe.any() or random.random() < 0.5
     theta, mu = 0.5 * theta, 0.2 * mu
-    world = sw.LinearWorld(reward=theta, cost=mu, actions=sw.Rays(np.array(targets)), noise=0.01)
+    world = sw.LinearWorld(reward=theta, cost=mu, actions=sw.RaySet(np.array(targets)), noise=0.01)
     values = {"reward": float(theta @ safe), "cost": float(mu @ safe)} if known else {}
     return world, {
         "safe_action": sw.SafeAction(features=safe, **values),

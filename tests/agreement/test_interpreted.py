@@ -123,8 +123,8 @@ def test_a_policy_decides_and_learns_the_same_interpreted_and_compiled(case: Cas
 )
 def test_a_problem_decides_and_learns_the_same_interpreted_and_compiled(limits: Any, kernels: Any) -> None:
     problem = sw.Problem(
-        actions=["nothing", "digest", "offer"],
-        safe="nothing",
+        action_names=["nothing", "digest", "offer"],
+        safe_name="nothing",
         context={"age": (18, 99), "opens": (0, 7)},
         reward=sw.Reward("click"),
         limits=limits,

@@ -22,7 +22,7 @@ LIMITS = {
 
 def build_problem(limits: int) -> sw.Problem:
     chosen = dict(list(LIMITS.items())[2 - limits :]) if limits == 1 else LIMITS
-    return sw.Problem(actions=NAMES, safe="safe", context=["age"], reward=sw.Reward("click"), limits=chosen)
+    return sw.Problem(action_names=NAMES, safe_name="safe", context=["age"], reward=sw.Reward("click"), limits=chosen)
 
 
 def learn(problem: sw.Problem, rows: int = 800) -> Any:

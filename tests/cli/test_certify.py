@@ -1,4 +1,4 @@
-"""`stagewise sweep` and `stagewise certify`: files, exit codes, refusals, and their document."""
+"""`stagewise certify`: files, exit codes, refusals, and their document."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from tests.cli.commands import GOOD, called, rejected, spec
 from typer.testing import CliRunner
 
 import stagewise as sw
-from stagewise.cli.main import app, certify, simulate, sweep
+from stagewise.cli.main import app, certify, simulate
 from stagewise.problem.errors import ErrorCode
 
 ROOT = Path(__file__).parents[2]
@@ -116,29 +116,6 @@ def test_bad_input_leaves_with_2(words: tuple[str, ...], tmp_path: Path) -> None
     assert not (tmp_path / "out").exists()
 
 
-SWEPT = NOISY.replace("[world]", "[worlds.mild]").replace("[policy]", "[policies.careful]")
-
-
-def test_a_sweep_goes_through_everything(tmp_path: Path) -> None:
-    text = SWEPT + SWEPT[SWEPT.index("[worlds.mild]") : SWEPT.index("[policies")].replace("mild", "wild")
-    text += "[sweep]\nseeds = [1, 2]\nlimits = { cost = [0.2, 0.3] }\n"
-    code, said = called("sweep", spec(tmp_path, text), "--out", tmp_path / "out", "--quiet")
-    assert code == 0, said
-    assert len(re.findall(r"\| careful, (?:mild|wild), cost 0\.[23], seed [12] \|", said)) == 8
-    assert len(list((tmp_path / "out").glob("*/*/*/*/manifest.json"))) == 8
-    assert (tmp_path / "out" / "sweep.md").exists()
-    code, said = called("simulate", spec(tmp_path, text), "--out", tmp_path / "other")
-    assert code == 2
-    assert "2 worlds" in said
-
-
-def test_two_ways_to_name_worlds_are_refused(tmp_path: Path) -> None:
-    both = NOISY + SWEPT[SWEPT.index("[worlds.mild]") : SWEPT.index("[policies")]
-    code, said = called("sweep", spec(tmp_path, both), "--out", tmp_path / "out")
-    assert code == 2
-    assert "[worlds.NAME]" in said
-
-
 def test_an_audit_can_be_asked_for(tmp_path: Path) -> None:
     path = spec(tmp_path, NOISY.replace("runs = 2", "runs = 2\naudit = true"))
     assert called("simulate", path, "--out", tmp_path / "out", "--quiet", "--executor", "processes:1")[0] == 0
@@ -150,8 +127,8 @@ def test_an_audit_can_be_asked_for(tmp_path: Path) -> None:
 def test_every_option_stands_in_the_document() -> None:
     document = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     commands = {command.callback.__name__: command for command in app.registered_commands if command.callback}
-    assert {certify.__name__, sweep.__name__, simulate.__name__} <= set(commands)
-    for name in ("certify", "sweep"):
+    assert {certify.__name__, simulate.__name__} <= set(commands)
+    for name in ("certify", "simulate"):
         shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
         options = set(re.findall(r"--[a-z]+", shown)) - {"--help"}
         assert len(options) >= 3

@@ -8,7 +8,9 @@ from stagewise.cli.demo import Population, UserStream
 from stagewise.server.client import DecisionRequest, DecisionResponse
 
 LIMITS = {"opt_out": sw.Limit(0.1, safe_bound=0.0, by="country")}
-GUARD = sw.Problem(actions=["nothing", "digest", "offer"], safe="nothing", context={"age": (18, 99)}, limits=LIMITS)
+GUARD = sw.Problem(
+    action_names=["nothing", "digest", "offer"], safe_name="nothing", context={"age": (18, 99)}, limits=LIMITS
+)
 
 
 def test_users_of_a_guard_come_with_proposals_and_report_no_reward() -> None:
@@ -36,7 +38,9 @@ def test_users_of_a_guard_come_with_proposals_and_report_no_reward() -> None:
 
 def test_users_have_the_score_that_a_limit_is_kept_by() -> None:
     limits = {"opt_out": sw.Limit(0.1, safe_bound=0.0, score="risk")}
-    problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (18, 99)}, limits=limits)
+    problem = sw.Problem(
+        action_names=["nothing", "offer"], safe_name="nothing", context={"age": (18, 99)}, limits=limits
+    )
     population = Population(problem, seed=3)
     contexts = [population.user(number) for number in range(200)]
     assert len({problem.encode_context(one, propose="offer").segments[0] for one in contexts}) == 10

@@ -12,8 +12,8 @@ from stagewise.cli.main import app
 from stagewise.problem.errors import ErrorCode
 
 TOML = """
-actions = ["nothing", "digest", "offer"]
-safe = "nothing"
+action_names = ["nothing", "digest", "offer"]
+safe_name = "nothing"
 context = { age = [18, 98] }
 [reward]
 name = "click"

@@ -15,11 +15,10 @@ from tests.sizes import sized
 PAGE = 4096
 SIZE = 2**20
 SPEC = GOOD.replace("rounds = 20", "rounds = 2")
-SWEPT = SPEC.replace("[policy]", "[policies.one]")
+SEVERAL = SPEC.replace("[policy]", "[policies.one]")
 COMMANDS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "simulate": (SPEC, ("--quiet",)),
-    "compare": (SWEPT, ("--quiet",)),
-    "sweep": (SWEPT, ("--quiet",)),
+    "compare": (SEVERAL, ("--quiet",)),
     "certify": (SPEC, ("--quiet", "--runs", 20, "--exhaustive", "--delta", 0.9, "--confidence", 0.5)),
 }
 

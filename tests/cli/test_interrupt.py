@@ -17,7 +17,6 @@ BOTH = LONG.replace("[policy]", "[policies.one]")
 COMMANDS = {
     "simulate": (LONG, ("--quiet", "--executor", "processes:2")),
     "compare": (BOTH, ("--quiet",)),
-    "sweep": (BOTH, ("--quiet", "--executor", "processes:2")),
     "certify": (GOOD.replace("rounds = 20", "rounds = 5"), ("--quiet", "--runs", "2000", "--exhaustive")),
 }
 TIMEOUT = 60.0
@@ -57,9 +56,7 @@ def assert_nobody_left(group: int) -> None:
     assert not alive(group)
 
 
-@pytest.mark.parametrize(
-    "command", ["simulate", "certify", *(pytest.param(one, marks=pytest.mark.slow) for one in ("compare", "sweep"))]
-)
+@pytest.mark.parametrize("command", ["simulate", "certify", pytest.param("compare", marks=pytest.mark.slow)])
 def test_after_an_interrupt_one_line_says_how_to_go_on(command: str, tmp_path: Path) -> None:
     text, words = COMMANDS[command]
     out = tmp_path / "out"

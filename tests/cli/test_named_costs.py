@@ -81,8 +81,8 @@ def test_a_problem_meets_its_costs_by_name_and_so_does_a_certificate(tmp_path: P
     [simulation]
     rounds = 20
     [problem]
-    actions = ["nothing", "offer"]
-    safe = "nothing"
+    action_names = ["nothing", "offer"]
+    safe_name = "nothing"
     context = ["age"]
     reward = { name = "click" }
     limits.complaint = { at_most = 0.2, safe_bound = 0.1, model = "rates" }

@@ -19,8 +19,8 @@ threshold = { opt_out = 0.02 }
 safe_action = { arm = 0, reward = 0.0, cost = 0.0 }
 """
 PROBLEM = """
-actions = ["nothing", "offer"]
-safe = "nothing"
+action_names = ["nothing", "offer"]
+safe_name = "nothing"
 [reward]
 name = "click"
 [limits.opt_out]

@@ -26,13 +26,6 @@ def wide(d: int) -> str:
             GOOD.replace("rounds = 20", "rounds = 4_000_000_000\nrecord_points = 4_000_000_000\naudit = true"),
             ["4,000,000,000 recorded points", "GiB"],
         ),
-        ("sweep", GOOD + f"\n[sweep]\nseeds = {list(range(100_001))}", ["100001", "at most 100,000"]),
-        (
-            "sweep",
-            GOOD.replace("threshold = 0.3", "threshold = { a = 0.3 }")
-            + f"\n[sweep]\nseeds = {list(range(1000))}\n[sweep.limits]\na = {[0.3 - i / 10_000 for i in range(1000)]}",
-            ["1000000", "1,000 of a × 1,000 seeds"],
-        ),
         ("certify", GOOD, ["1,000,000,000 runs", "GiB"]),
     ],
 )

@@ -12,9 +12,12 @@ from stagewise.files.record_batches import read_batches, write_batches
 from stagewise.problem.errors import ErrorCode
 
 PROBLEM = sw.Problem(
-    actions=["nothing", "offer"], safe="nothing", context={"age": (18, 99)}, reward=sw.Reward("click", window="1d"),
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
+    context={"age": (18, 99)},
+    reward=sw.Reward("click", window="1d"),
     limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, window="1d", model="rates")},
-)  # fmt: skip
+)
 NIGHT, MORNING = "2026-11-19T20:00:00Z", "2026-11-20T08:00:00Z"
 
 
@@ -54,7 +57,9 @@ def test_a_night_and_a_morning(tmp_path: Path, suffix: str) -> None:
     [("--propose", "wanted"), ("--propose", "offer=p"), ("--scores", "offer=p"), ("--propose", "offer=p,nothing=q")],
 )
 def test_columns_of_proposals(tmp_path: Path, options: tuple[str, ...]) -> None:
-    guard = sw.Problem(actions=["nothing", "offer"], safe="nothing", limits={"opt_out": sw.Limit(0.5, safe_bound=0.0)})
+    guard = sw.Problem(
+        action_names=["nothing", "offer"], safe_name="nothing", limits={"opt_out": sw.Limit(0.5, safe_bound=0.0)}
+    )
     agent, out = tmp_path / "agent.json", tmp_path / "decisions.parquet"
     sw.Agent(guard, seed=7).save(agent)
     columns = {"user_id": list(range(40)), "wanted": ["offer"] * 40, "p": [0.9] * 40, "q": [0.1] * 40}

@@ -18,7 +18,7 @@ from openfeature.evaluation_context import EvaluationContext
 from openfeature.exception import ErrorCode
 from openfeature.track import TrackingEventDetails
 from tests.clients.history import check_history
-from tests.server.web.live import live
+from tests.server.web.live import Live, live
 
 import stagewise as sw
 from stagewise.server.openfeature import StagewiseProvider
@@ -26,8 +26,8 @@ from stagewise.server.openfeature import StagewiseProvider
 ROOT = Path(__file__).parents[2]
 NODE_CLIENT = ROOT / "clients" / "typescript"
 PROBLEM = """
-actions = ["nothing", "digest", "offer"]
-safe = "nothing"
+action_names = ["nothing", "digest", "offer"]
+safe_name = "nothing"
 context = { age = [18, 99] }
 [reward]
 name = "click"
@@ -119,7 +119,7 @@ def test_a_long_history_agrees_with_the_log(tmp_path: Path, client: str) -> None
 
 def test_a_flag_is_an_experiment_and_its_errors_serve_the_safe_action(tmp_path: Path) -> None:
     limits = {"opt_out": sw.Limit(0.2, safe_bound=0.0, model="rates")}
-    told = {"actions": ["nothing", "digest"], "safe": "nothing", "context": {"age": (18, 99)}}
+    told = {"action_names": ["nothing", "digest"], "safe_name": "nothing", "context": {"age": (18, 99)}}
     problem = sw.Problem(**told, reward=sw.Reward("click"), limits=limits)  # type: ignore[arg-type]
     numbers = {"nothing": 0, "digest": 5}
     with live(tmp_path, problem) as server:
@@ -153,3 +153,36 @@ def test_a_flag_is_an_experiment_and_its_errors_serve_the_safe_action(tmp_path: 
             "outcome",
             "outcome",
         ]
+
+
+def test_events_wait_while_the_key_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A gateway refuses the key for a while; then it is revoked, and what waits then is told at the end."""
+    with live(tmp_path) as server:
+        provider = StagewiseProvider(server.address, server.writer, {"demo": "nothing"})
+        api.set_provider_and_wait(provider)
+        flags, keys, user = api.get_client(), server.desk.keys, EvaluationContext("ada", {"age": 40})
+        ids = [flags.get_string_details("demo", "nothing", user).flag_metadata["decision_id"] for _ in range(6)]
+        known = keys.authenticate
+        keys.authenticate = lambda _: None  # type: ignore[method-assign]
+        for id_ in ids[:5]:
+            flags.track("demo.click", user, TrackingEventDetails(1.0, {"decision_id": id_}))
+        while not caplog.records:
+            time.sleep(0.01)
+        assert count_outcomes(server) == 0
+        keys.authenticate = known  # type: ignore[method-assign]
+        for _ in range(1000):
+            if count_outcomes(server) == 5:
+                break
+            time.sleep(0.01)
+        assert count_outcomes(server) == 5
+        keys.revoke("app")
+        keys.refresh()
+        caplog.clear()
+        flags.track("demo.click", user, TrackingEventDetails(1.0, {"decision_id": ids[5]}))
+        api.shutdown()
+        assert caplog.records
+        assert count_outcomes(server) == 5
+
+
+def count_outcomes(server: Live) -> int:
+    return sum(event.kind == "outcome" for event in server.desk.store.events("demo", limit=100))

@@ -18,7 +18,7 @@ from tests.problem.refusal import refused
 from stagewise import (
     Agent,
     AlwaysSafe,
-    Arms,
+    ArmSet,
     Decision,
     FiniteSet,
     InvalidActions,
@@ -27,7 +27,7 @@ from stagewise import (
     Outcome,
     PolicyState,
     RandomKey,
-    Rays,
+    RaySet,
 )
 from stagewise.problem.errors import ErrorCode
 
@@ -62,7 +62,7 @@ class LinearWorld:
 
     def actions(self, round_: int) -> Any:
         """Return an action set in one of the forms a user may give it in: a set, a table, a part of a set."""
-        listed = (FiniteSet if self.finite else Rays)(self.targets(round_))
+        listed = (FiniteSet if self.finite else RaySet)(self.targets(round_))
         return [listed, self.targets(round_), listed.only([0, 2, 5])][round_ % 3]
 
     def eligible(self, round_: int) -> set[int]:
@@ -89,7 +89,7 @@ class ArmsWorld:
     table: np.ndarray  # (1 + m, K)
 
     def actions(self, round_: int) -> Any:
-        arms = Arms(self.table.shape[1])
+        arms = ArmSet(self.table.shape[1])
         return arms.only([0, 2, 3]) if round_ % 3 == 2 else arms
 
     def eligible(self, round_: int) -> set[int]:
@@ -337,7 +337,7 @@ class PolicyContract:
         code = ErrorCode.UNSUPPORTED_ACTIONS if arms else ErrorCode.DIMENSION_MISMATCH
         for size in (2, 300):
             with refused(InvalidActions, code):
-                case.policy.decide(one.state, Arms(size) if arms else np.ones((4, size)), one.draw)
+                case.policy.decide(one.state, ArmSet(size) if arms else np.ones((4, size)), one.draw)
         assert one.state.memory.tobytes() == one.memory
 
     def test_cached_candidates_of_another_dimension_are_refused(self, case: Case) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.contracts.policy import Case, RaysContract
 
-from stagewise import LCLUCB, ROFUL, AtLeast, Ball, Box, Ellipsoid, Outcome, Polytope, SafeAction
+from stagewise import LCLUCB, ROFUL, AtLeast, BallSet, BoxSet, EllipsoidSet, Outcome, PolytopeSet, SafeAction
 
 REWARD = [0.6, 0.4, -0.3]
 COSTS = [[0.5, -0.3, 0.4], [-0.2, 0.6, 0.1], [0.3, 0.2, 0.6]]
@@ -28,12 +28,12 @@ class ConvexWorld:
     def actions(self, round_: int) -> Any:
         size = 0.5 + 0.1 * (round_ % 3)
         if self.shape == "ball":
-            return Ball(2.0 * size, None)
+            return BallSet(2.0 * size, None)
         if self.shape == "ellipsoid":
-            return Ellipsoid(size * np.diag([1.0, 0.6, 0.8]), [0.1, 0.0, 0.0])
+            return EllipsoidSet(size * np.diag([1.0, 0.6, 0.8]), [0.1, 0.0, 0.0])
         if self.shape == "box":
-            return Box(np.full(3, -size), np.full(3, size))
-        return Polytope(1.5 * size * np.vstack([np.eye(3), -np.eye(3)]))
+            return BoxSet(np.full(3, -size), np.full(3, size))
+        return PolytopeSet(1.5 * size * np.vstack([np.eye(3), -np.eye(3)]))
 
     def eligible(self, round_: int) -> set[int]:
         return {0}

@@ -17,7 +17,20 @@ from tests.contracts.policy import (
     over,
 )
 
-from stagewise import CAPS, LCLUCB, OPB, OPLB, ROFUL, UCB, AlwaysSafe, ArmsCAPS, AtLeast, LinUCB, SafeAction, SafeLTS
+from stagewise import (
+    LCLUCB,
+    OPB,
+    OPLB,
+    ROFUL,
+    UCB,
+    AlwaysSafe,
+    AtLeast,
+    LinUCB,
+    SafeAction,
+    SafeArmPosteriorSampling,
+    SafeLTS,
+    SafePosteriorSampling,
+)
 
 REWARD = [0.6, 0.4, -0.3]
 COSTS = [[0.5, -0.3, 0.4], [-0.2, 0.6, 0.1], [0.3, 0.2, 0.6]]
@@ -91,7 +104,7 @@ def arms_problems() -> Iterator[tuple[str, ArmsWorld, dict[str, Any]]]:
 
 def cases(kind: Callable[..., Any], problems: Any, some: Any = SOME, mixes: bool = False, **settings: Any) -> Any:
     """Parametrise a contract with a policy in some of these problems, and in the slow lane in all."""
-    random, more = mixes or kind in (SafeLTS, CAPS), settings.get("optimism") == "directional"
+    random, more = mixes or kind in (SafeLTS, SafePosteriorSampling), settings.get("optimism") == "directional"
     made = [
         Case(name, partial(kind, **told, **settings), world, random, (len(world.means(world.safe)) + more) * mixes)
         for name, world, told in problems
@@ -136,12 +149,12 @@ class TestSafeLTSOfTheAuthors(RaysContract):
     pass
 
 
-@cases(CAPS, linear_problems(finite=False), posterior_scale=3.0)
+@cases(SafePosteriorSampling, linear_problems(finite=False), posterior_scale=3.0)
 class TestCAPS(RaysContract):
     pass
 
 
-@cases(CAPS, linear_problems(finite=True), mixes=True, mixtures=True)
+@cases(SafePosteriorSampling, linear_problems(finite=True), mixes=True, mixtures=True)
 class TestCAPSOnMixtures(MixtureContract):
     pass
 
@@ -171,18 +184,18 @@ def ranged_problems() -> Iterator[tuple[str, ArmsWorld, dict[str, Any]]]:
         yield name, world, {key: value for key, value in settings.items() if key != "noise"}
 
 
-@cases(OPB, ranged_problems(), (0, 4), mixes=True, radius="kl")
+@cases(OPB, ranged_problems(), (0, 4), mixes=True, interval="kl")
 class TestOPBWithKL(MixtureContract):
     pass
 
 
 # three unknown costs take more than 200 rounds to leave the safe arm with
-@cases(ArmsCAPS, [*ranged_problems()][:6], (0, 4), mixes=True)
+@cases(SafeArmPosteriorSampling, [*ranged_problems()][:6], (0, 4), mixes=True)
 class TestArmsCAPS(MixtureContract):
     pass
 
 
-@cases(ArmsCAPS, [*arms_problems()][:6], (0, 4), mixes=True, radius="hoeffding")
+@cases(SafeArmPosteriorSampling, [*arms_problems()][:6], (0, 4), mixes=True, interval="hoeffding")
 class TestArmsCAPSWithNoise(MixtureContract):
     pass
 
@@ -207,7 +220,7 @@ class TestLinUCB(PolicyContract):
     "case",
     [
         Case("arms", partial(UCB, arms=4), UNLIMITED_ARMS),
-        Case("horizon", partial(UCB, arms=4, horizon=200, radius="hoeffding"), UNLIMITED_ARMS),
+        Case("horizon", partial(UCB, arms=4, horizon=200, interval="hoeffding"), UNLIMITED_ARMS),
     ],
     ids=str,
 )

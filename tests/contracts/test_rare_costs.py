@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from tests.contracts.policy import Case, LinearWorld, MixtureContract, over
 
-from stagewise import CAPS, Outcome, SafeAction
+from stagewise import Outcome, SafeAction, SafePosteriorSampling
 
 PARAMETERS = np.array([[0.6, 0.3, 0.2], [0.1, 0.05, -0.05], [0.05, -0.02, 0.1]])
 
@@ -31,7 +31,7 @@ def cases() -> Any:
         reward, *costs = world.means(world.safe).tolist()
         safe = SafeAction(features=index, reward=reward, cost=costs) if known else SafeAction(features=index)
         settings: dict[str, Any] = {"safe_action": safe, "threshold": [0.45, 0.45], "norm_bound": [1.0, 0.3, 0.3]}
-        policy = partial(CAPS, **settings, noise=0.5, mixtures=True, rare_costs=True)
+        policy = partial(SafePosteriorSampling, **settings, noise=0.5, mixtures=True, rare_costs=True)
         made.append(Case(f"from {index}, {'known' if known else 'unknown'}", policy, world, True, 3))
     return over(made, range(len(made)))
 

@@ -47,7 +47,7 @@ def test_a_page_shows_methods_and_settings(pages: dict[str, str]) -> None:
         for name, members in re.findall(r"^\.\. autoclass:: (\S+)\n   :members: (.*)$", text, re.M)
     }
     assert {"decide", "learn", "save", "health"} <= set(shown["stagewise.Agent"])
-    assert {"safe_action", "threshold", "max_regret_ratio"} <= set(shown["stagewise.CAPS"])
+    assert {"safe_action", "threshold", "max_regret_ratio"} <= set(shown["stagewise.SafePosteriorSampling"])
     assert {"reason", "message", "explain"} <= set(shown["stagewise.Decision"])
     assert set(sw.ErrorCode.__members__) <= set(shown["stagewise.ErrorCode"])
     assert "contradicted" in shown["stagewise.launch.doctor.log_report.LogReport"]  # returned, and not exported

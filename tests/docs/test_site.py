@@ -145,12 +145,16 @@ MORE_QUESTIONS = {
     "What if outcomes come late, or never?": ("how-to/late-outcomes.md", ["OutcomeWindow"]),
     "Who is the limit promised to?": ("explanation/who-is-the-limit-promised-to.md", ["average"]),
     "Can a limit hold for users of every risk?": ("how-to/limit-by-a-risk-score.md", ["sw.RiskScore", "cuts"]),
+    "How do I erase a user from a server's log?": (
+        "how-to/erase-a-user.md",
+        ["stagewise store erase", "user_keys"],
+    ),
     "How do I remove old rows of a server?": (
         "how-to/remove-old-rows.md",
         ["stagewise store retain", "What is evident"],
     ),
     "Why this action?": ("how-to/why-this-action.md", ["explain"]),
-    "Why is only the safe action played?": ("how-to/why-the-safe-action.md", ["sw.Reason"]),
+    "Why is only the safe action played?": ("how-to/why-the-safe-action.md", ["sw.FallbackReason"]),
 }
 
 

@@ -77,7 +77,11 @@ def marked() -> set[str]:
 def policies() -> list[Any]:
     """Return policies that between them call every marked kernel, on each kind of safe action."""
     safe = [AT_ZERO, APART, UNKNOWN]
-    on_rays = [kind(safe_action=index, **SETTINGS) for kind in (sw.LCLUCB, sw.ROFUL, sw.CAPS) for index in safe]
+    on_rays = [
+        kind(safe_action=index, **SETTINGS)
+        for kind in (sw.LCLUCB, sw.ROFUL, sw.SafePosteriorSampling)
+        for index in safe
+    ]
     return [
         *on_rays,
         sw.SafeLTS(safe_action=APART, **SETTINGS),
@@ -88,8 +92,8 @@ def policies() -> list[Any]:
 
 def worlds(policy: Any) -> list[Any]:
     """Return a world whose actions are always the same, and one with its own in each round."""
-    fixed = sw.FiniteSet(FEATURES) if policy.mixes else sw.Rays(FEATURES)
-    fresh = (sw.RandomFiniteSet if policy.mixes else sw.RandomRays)(count=5, dimension=3)
+    fixed = sw.FiniteSet(FEATURES) if policy.mixes else sw.RaySet(FEATURES)
+    fresh = (sw.RandomFiniteSet if policy.mixes else sw.RandomRaySet)(count=5, dimension=3)
     settings: dict[str, Any] = {"reward": [0.5, 0.2, 0.1], "cost": [0.2, 0.5, 0.1], "noise": 0.1}
     return [sw.LinearWorld(actions=actions, **settings) for actions in (fixed, fresh)]
 
@@ -100,7 +104,7 @@ def test_no_kernel_that_is_marked_distinct_writes_what_two_of_its_arguments_reac
         for world in worlds(policy):
             sw.simulate(policy, world, rounds=12, runs=1)
     user = sw.ContextWorld(reward=[[0.1, 0.1], [0.3, 0.1]], cost=[[0.1, 0.0], [0.1, 0.1]], features="plain")
-    own = sw.ContextCAPS(
+    own = sw.SafeContextPosteriorSampling(
         actions=2, context=1, safe_action=sw.SafeAction(arm=0, cost=0.1), threshold=0.3, cost_model="logistic"
     )
     sw.simulate(own, user, rounds=400, runs=1)

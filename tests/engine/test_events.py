@@ -48,7 +48,7 @@ def begun(blocks: int = 1, **changed: Any) -> tuple[Any, Any, Any]:
     """Return a cost's part, settings and memory of a policy that has seen nothing."""
     safe = sw.SafeAction(features=np.zeros(3 * blocks), reward=0.0, cost=0.0)
     options: dict[str, Any] = {"norm_bound": [1.0, 0.3], "noise": 0.5, "delta": 0.1}
-    policy = sw.CAPS(
+    policy = sw.SafePosteriorSampling(
         safe_action=safe, threshold=0.1, mixtures=True, rare_costs=True, blocks=blocks, **options | changed
     )
     memory = policy.start().memory

@@ -165,13 +165,14 @@ import numpy as np
 import stagewise as sw
 
 problem = sw.Problem(
-    actions=["nothing", "digest", "offer"], safe="nothing", context=["age"], reward=sw.Reward("click"),
+    action_names=["nothing", "digest", "offer"], safe_name="nothing", context=["age"], reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.2, safe_bound=0.0, by="country")},
 )
 agent, random, n = sw.Agent(problem, seed=1), np.random.default_rng(0), 600
 sent = random.integers(3, size=n)
 agent.learn_log_frame({
-    "action": np.array(problem.actions)[sent], "age": random.uniform(-1, 1, n), "country": random.integers(5, size=n),
+    "action": np.array(problem.action_names)[sent],
+    "age": random.uniform(-1, 1, n), "country": random.integers(5, size=n),
     "click": random.random(n) < 0.1 * sent, "opt_out": random.random(n) < 0.01 * sent,
 })
 decision = agent.decide({"age": 0.5, "country": 2})

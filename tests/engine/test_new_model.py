@@ -149,7 +149,7 @@ def arms() -> tuple[Any, Any]:
 
 
 def rays() -> tuple[Any, Any]:
-    world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
+    world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet(np.eye(2)), noise=0.1)
     return Greedy(safe_action=sw.SafeAction(features=np.zeros(2)), threshold=0.3, noise=0.1), world
 
 

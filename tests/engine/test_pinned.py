@@ -19,7 +19,7 @@ ARM: Any = {"arms": 3, "safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0)
         sw.LCLUCB(threshold=0.5, separate_models=True, **SAFE),
         sw.LCLUCB(threshold=[0.5, 0.5], **SAFE),
         sw.OPLB(threshold=0.5, **SAFE),
-        sw.CAPS(threshold=0.5, **SAFE),
+        sw.SafePosteriorSampling(threshold=0.5, **SAFE),
         sw.OPB(**ARM),
         sw.OPB(separate_models=True, **ARM),
         sw.LinUCB(noise=0.1),

@@ -11,7 +11,7 @@ from scipy.sparse import csc_matrix
 from tests.engine.textbook import Fit
 from tests.policies.reading import BASELINES, Problem, Reading, longest, random_problem, reading_of
 
-from stagewise import CAPS, LCLUCB, OPLB, RandomKey, SafeLTS
+from stagewise import LCLUCB, OPLB, RandomKey, SafeLTS, SafePosteriorSampling
 from stagewise.engine.compile import Floats
 from stagewise.engine.limits import safe_step
 from stagewise.engine.workspace import CENTRE, HALF, STEPS, Workspace
@@ -237,7 +237,7 @@ class Guarded:
 
 @pytest.mark.long
 @pytest.mark.parametrize("cached", [False, True])
-@pytest.mark.parametrize("kind", [LCLUCB, SafeLTS, OPLB, CAPS])
+@pytest.mark.parametrize("kind", [LCLUCB, SafeLTS, OPLB, SafePosteriorSampling])
 @pytest.mark.parametrize("dimension", [1, 2, 5])
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_kernels_write_only_into_their_own_arrays(

@@ -24,4 +24,4 @@ def test_two_processes_decide_and_one_learns(example: Any) -> None:
     assert agent.snapshot().version == 480, "each of two signals by itself"
     stretches = [met.pairs for met in agent._identity.seen_rounds.values()]
     assert stretches == [[(0, 120)], [(0, 120)]]
-    assert float(agent.decide(example.sw.Arms(3)).pessimistic_cost[0]) <= 0.02
+    assert float(agent.decide(example.sw.ArmSet(3)).pessimistic_cost[0]) <= 0.02

@@ -11,8 +11,8 @@ from stagewise.launch.decision_log import Log
 from stagewise.problem.errors import ErrorCode
 
 PROBLEM = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     context={"age": (18, 99)},
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.02, model="rates")},

@@ -19,8 +19,8 @@ POLICIES: dict[str, Any] = {
     "ROFUL": sw.ROFUL(**LINEAR),
     "DOSLB": sw.DOSLB(**LINEAR),
     "SafeLTS": sw.SafeLTS(**LINEAR),
-    "CAPS": sw.CAPS(**LINEAR),
-    "CAPS, mixtures": sw.CAPS(**LINEAR, mixtures=True),
+    "CAPS": sw.SafePosteriorSampling(**LINEAR),
+    "CAPS, mixtures": sw.SafePosteriorSampling(**LINEAR, mixtures=True),
     "OPLB": sw.OPLB(**LINEAR),
     "KernelOPLB": sw.KernelOPLB(**LINEAR, kernel=sw.RBF(lengthscale=0.5), norm_bound=1.0),
     "OPB": sw.OPB(arms=3, safe_action=SAFE_ARM, threshold=LIMITS),
@@ -33,13 +33,13 @@ POLICIES: dict[str, Any] = {
 
 def pulls(policy: Any) -> bool:
     """Say whether a policy chooses among arms."""
-    return isinstance(policy, sw.OPB | sw.ArmsCAPS | sw.OPNLB | sw.UCB)
+    return isinstance(policy, sw.OPB | sw.SafeArmPosteriorSampling | sw.OPNLB | sw.UCB)
 
 
 def working(policy: Any, seed: int = 1) -> sw.Agent:
     """Return an agent that has learned from one round and waits for the outcomes of two."""
     agent = sw.Agent(policy, seed)
-    decisions = [agent.decide(sw.Arms(3) if pulls(policy) else EYE) for _ in range(3)]
+    decisions = [agent.decide(sw.ArmSet(3) if pulls(policy) else EYE) for _ in range(3)]
     agent.learn(decisions[0], reward=0.5, cost=[0.1, 0.2])
     return agent
 
@@ -52,7 +52,7 @@ def remembered(agent: sw.Agent) -> tuple[Any, ...]:
 def decided(agent: sw.Agent) -> Any:
     """Return a decision of a replica, as it is sent."""
     replica = sw.Replica(agent.snapshot(), name="pod", round=agent.round)
-    return replica.decide(sw.Arms(3) if pulls(agent.policy) else EYE).to_dict()
+    return replica.decide(sw.ArmSet(3) if pulls(agent.policy) else EYE).to_dict()
 
 
 def verbs(agent: sw.Agent, pending: int = 1) -> dict[str, Call]:
@@ -60,7 +60,7 @@ def verbs(agent: sw.Agent, pending: int = 1) -> dict[str, Call]:
     arms = pulls(agent.policy)
     logged = np.array([0, 1]) if arms else np.eye(2)
     return {
-        "decide": Call(agent.decide, {"actions": sw.Arms(3) if arms else sw.Rays(EYE)}),
+        "decide": Call(agent.decide, {"actions": sw.ArmSet(3) if arms else sw.RaySet(EYE)}),
         "learn": Call(agent.learn, {"decision": pending, "reward": 0.5, "cost": {"spend": 0.1, "wait": 0.2}}),
         "learn_log": Call(
             agent.learn_log, {"features": logged, "rewards": [0.5, 0.2], "costs": {"spend": [0.1, 0.2], "wait": [0, 1]}}

@@ -22,7 +22,7 @@ SAFE = sw.SafeAction(features=[0.5, 0.5], reward=0.2, cost=0.1)
 SAFE_ARM = sw.SafeAction(arm=0, reward=0.2, cost=0.1)
 EYE = [[1.0, 0.0], [0.0, 1.0]]
 ARMS = sw.ArmsWorld(reward=[0.2, 0.7], cost=[0.1, 0.3])
-LINEAR = sw.LinearWorld(reward=[0.3, 0.1], cost=[0.1, 0.1], actions=sw.Rays(EYE), noise=0.1)
+LINEAR = sw.LinearWorld(reward=[0.3, 0.1], cost=[0.1, 0.1], actions=sw.RaySet(EYE), noise=0.1)
 TABLE = sw.FiniteSetWorld(features=EYE, reward=[0.2, 0.7], cost=[0.1, 0.3])
 PULLS = sw.OPB(arms=2, safe_action=SAFE_ARM, threshold=0.5)
 RAYS = sw.LCLUCB(safe_action=SAFE, threshold=0.5, noise=0.1)
@@ -31,8 +31,8 @@ WINDOWS = {"cost": sw.OutcomeWindow("7d", missing=0.0)}
 SNAPSHOT = sw.Agent(PULLS).snapshot()
 
 LOGGED = sw.Problem(
-    actions=["no", "yes"],
-    safe="no",
+    action_names=["no", "yes"],
+    safe_name="no",
     context=["age"],
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.2, model="rates")},
@@ -61,7 +61,7 @@ PULLED = {
     "horizon": 10,
     "noise": 0.5,
     "delta": 0.05,
-    "radius": "hoeffding",
+    "interval": "hoeffding",
 }
 PLAYED = {"rounds": 3, "seed": 0, "backend": "python", "executor": None, "progress": False, "out": None}
 
@@ -73,14 +73,14 @@ def twice(x: Any) -> Any:
 
 CONSTRUCTORS: dict[str, Call] = {
     "AlwaysSafe": Call(sw.AlwaysSafe, {"safe_action": SAFE_ARM, "threshold": 0.5}),
-    "Arms": Call(sw.Arms, {"count": 3}),
+    "ArmSet": Call(sw.ArmSet, {"count": 3}),
     "ArmsWorldFamily": Call(sw.ArmsWorldFamily, {"world": ARMS, "safe": 0, "seed": 0, "spread": 0.5}),
     "ArmsWorld": Call(sw.ArmsWorld, {"reward": [0.1, 0.7], "cost": [0.0, 0.2], "outcomes": "gaussian", "noise": 0.1}),
     "AtLeast": Call(sw.AtLeast, {"value": 0.1}),
-    "Ball": Call(sw.Ball, {"radius": 1.0, "center": [0.0, 0.0]}),
-    "Box": Call(sw.Box, {"low": [0.0, 0.0], "high": [1.0, 1.0]}),
-    "CAPS": Call(
-        sw.CAPS,
+    "BallSet": Call(sw.BallSet, {"radius": 1.0, "center": [0.0, 0.0]}),
+    "BoxSet": Call(sw.BoxSet, {"low": [0.0, 0.0], "high": [1.0, 1.0]}),
+    "SafePosteriorSampling": Call(
+        sw.SafePosteriorSampling,
         {
             **{name: value for name, value in FEATURED.items() if name not in UNTAKEN},
             "mixtures": True,
@@ -90,8 +90,8 @@ CONSTRUCTORS: dict[str, Call] = {
             "bounded_outcomes": False,
         },
     ),
-    "ArmsCAPS": Call(
-        sw.ArmsCAPS,
+    "SafeArmPosteriorSampling": Call(
+        sw.SafeArmPosteriorSampling,
         {
             **{name: value for name, value in PULLED.items() if name != "horizon"},
             "mean_cost_bound": 1.0,
@@ -113,7 +113,7 @@ CONSTRUCTORS: dict[str, Call] = {
             "retry_delay": 0.1,
         },
     ),
-    "Ellipsoid": Call(sw.Ellipsoid, {"shape": EYE, "center": [0.0, 0.0]}),
+    "EllipsoidSet": Call(sw.EllipsoidSet, {"shape": EYE, "center": [0.0, 0.0]}),
     "FiniteSet": Call(sw.FiniteSet, {"features": EYE}),
     "FiniteFunctionClass": Call(sw.FiniteFunctionClass, {"functions": EYE, "features": EYE}),
     "FiniteFunctionClass of callables": Call(sw.FiniteFunctionClass, {"functions": [twice], "features": EYE}),
@@ -148,7 +148,7 @@ CONSTRUCTORS: dict[str, Call] = {
         {
             "reward": [0.3, 0.1],
             "cost": [0.1, 0.1],
-            "actions": sw.Rays(EYE),
+            "actions": sw.RaySet(EYE),
             "noise": 0.1,
             "outcomes": "gaussian",
         },
@@ -180,15 +180,15 @@ CONSTRUCTORS: dict[str, Call] = {
             "reward_confidence_scale": 1.0,
         },
     ),
-    "Polytope": Call(sw.Polytope, {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]}),
+    "PolytopeSet": Call(sw.PolytopeSet, {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]}),
     "Polytope of half-spaces": Call(
-        sw.Polytope, {"A": [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], "b": [1.0, 1.0, 1.0, 1.0]}
+        sw.PolytopeSet, {"A": [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], "b": [1.0, 1.0, 1.0, 1.0]}
     ),
     "RBF": Call(sw.RBF, {"lengthscale": 0.5}),
     "ROFUL": Call(sw.ROFUL, FEATURED),
     "RandomFiniteSet": Call(sw.RandomFiniteSet, {"count": 2, "dimension": 2}),
-    "RandomRays": Call(sw.RandomRays, {"count": 2, "dimension": 2}),
-    "Rays": Call(sw.Rays, {"targets": EYE}),
+    "RandomRaySet": Call(sw.RandomRaySet, {"count": 2, "dimension": 2}),
+    "RaySet": Call(sw.RaySet, {"targets": EYE}),
     "TimesSafe": Call(sw.TimesSafe, {"factor": 1.5}),
     "SafeAction": Call(sw.SafeAction, {"features": [0.5, 0.5], "arm": None, "reward": 0.2, "cost": 0.1}),
     "SafeAction of an arm": Call(sw.SafeAction, {"arm": 0, "reward": 0.2, "cost": [0.1]}),
@@ -198,8 +198,8 @@ CONSTRUCTORS: dict[str, Call] = {
         sw.FiniteSetWorld,
         {"features": EYE, "reward": [0.1, 0.7], "cost": [0.0, 0.2], "noise": 0.1, "outcomes": "gaussian"},
     ),
-    "ContextCAPS": Call(
-        sw.ContextCAPS,
+    "SafeContextPosteriorSampling": Call(
+        sw.SafeContextPosteriorSampling,
         {
             "actions": 3,
             "context": 1,
@@ -261,8 +261,8 @@ CONSTRUCTORS: dict[str, Call] = {
     "Problem": Call(
         sw.Problem,
         {
-            "actions": ["a", "b"],
-            "safe": "a",
+            "action_names": ["a", "b"],
+            "safe_name": "a",
             "reward": sw.Reward("click"),
             "limits": {"x": sw.Limit(0.1, model="rates")},
             "context": {"age": (0.0, 1.0)},
@@ -313,11 +313,11 @@ CONSTRUCTORS: dict[str, Call] = {
         },
     ),
     "OutcomeWindow": Call(sw.OutcomeWindow, {"duration": "7d", "missing": 0.0}),
-    "doctor": Call(
-        sw.doctor, {"log": LOG, "problem": LOGGED, "columns": {}, "alpha": 0.01, "ignore_checks": ["drift"]}
+    "check_log": Call(
+        sw.check_log, {"log": LOG, "problem": LOGGED, "columns": {}, "alpha": 0.01, "ignore_checks": ["drift"]}
     ),
     "doctor that proposes": Call(
-        sw.doctor,
+        sw.check_log,
         {"log": LOG, "action": "action", "reward": "click", "limits": {"opt_out": 0.2}, "safe": "no"}
         | {"proposal_fraction": 0.5, "delta": 0.05, "columns": {}, "alpha": 0.01, "ignore_checks": []},
     ),
@@ -329,8 +329,8 @@ CONSTRUCTORS: dict[str, Call] = {
 }
 
 QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
-    "Arms.only": Call(sw.Arms(3).only, {"chosen": [0, 2]}),
-    "Rays.only": Call(sw.Rays(EYE).only, {"chosen": [True, False]}),
+    "Arms.only": Call(sw.ArmSet(3).only, {"chosen": [0, 2]}),
+    "Rays.only": Call(sw.RaySet(EYE).only, {"chosen": [True, False]}),
     "FiniteSet.only": Call(sw.FiniteSet(EYE).only, {"chosen": [0]}),
     "ArmsWorld.means": Call(ARMS.means, {"action": 1}),
     "ArmsWorld.outcome": Call(ARMS.outcome, {"action": 1, "draw": sw.RandomKey()}),
@@ -348,11 +348,11 @@ QUESTIONS: dict[str, Call] = {  # asked of objects that no question changes
         ).means_on,
         {"day": 1.0},
     ),
-    "RandomRays.draw": Call(sw.RandomRays(2, 2).draw, {"draw": sw.RandomKey()}),
+    "RandomRaySet.draw": Call(sw.RandomRaySet(2, 2).draw, {"draw": sw.RandomKey()}),
     "LinearWorldFamily()": Call(sw.LinearWorldFamily(LINEAR), {"run": 1}),
     "ArmsWorldFamily()": Call(sw.ArmsWorldFamily(ARMS), {"run": 1}),
-    "Ball.contains": Call(sw.Ball(1.0, [0.0, 0.0]).contains, {"point": [0.5, 0.5]}),
-    "Box.contains": Call(sw.Box([0.0, 0.0], [1.0, 1.0]).contains, {"point": [0.5, 0.5]}),
+    "Ball.contains": Call(sw.BallSet(1.0, [0.0, 0.0]).contains, {"point": [0.5, 0.5]}),
+    "Box.contains": Call(sw.BoxSet([0.0, 0.0], [1.0, 1.0]).contains, {"point": [0.5, 0.5]}),
     "Snapshot.from_dict": Call(sw.Snapshot.from_dict, {"content": SNAPSHOT.to_dict()}),
     "Snapshot.from_bytes": Call(sw.Snapshot.from_bytes, {"content": bytes(SNAPSHOT)}),
     "Replica.update": Call(sw.Replica(SNAPSHOT, "pod-3").update, {"snapshot": SNAPSHOT}),
@@ -375,33 +375,19 @@ SIMULATIONS: dict[str, Call] = {
         {"policy": PULLS, "world": ARMS, "runs": 2, "delta": 0.05, "confidence": 0.9, "stop_early": True, **PLAYED},
         patient=("rounds", "runs"),
     ),
-    "sweep": Call(
-        sw.sweep,
-        {
-            "policies": {"opb": PULLS},
-            "worlds": {"arms": ARMS},
-            "limits": {"cost": [0.5]},
-            "seeds": [0],
-            "runs": 1,
-            "record_points": 2,
-            "audit": False,
-            **{name: value for name, value in PLAYED.items() if name != "seed"},
-        },
-        patient=("rounds", "runs"),
-    ),
 }
 
 ROWS = {"action": ["nothing", "offer"] * 8, "age": [30.0, 40.0] * 8, "click": [0, 1] * 8, "opt_out": [0, 0] * 8}
 LAUNCHED = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     context={"age": (18, 99)},
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.2, safe_bound=0.0, model="rates")},
 )
 SIMULATIONS |= {
-    "evaluate": Call(
-        sw.evaluate,
+    "evaluate_on_log": Call(
+        sw.evaluate_on_log,
         {
             "log": ROWS,
             "problem": LAUNCHED,
@@ -415,8 +401,8 @@ SIMULATIONS |= {
             "as_of": None,
         },
     ),
-    "forecast": Call(
-        sw.forecast,
+    "forecast_from_log": Call(
+        sw.forecast_from_log,
         {
             "log": ROWS,
             "problem": LAUNCHED,
@@ -438,7 +424,7 @@ SIMULATIONS |= {
 RECORDS = {
     "RowStatus",
     "ReasonDetails",
-    "Reason",
+    "FallbackReason",
     "TripReason",
     "Decision",
     "RiskScoreFit",

@@ -89,4 +89,4 @@ def session(policy: Any, steps: int, seed: int) -> None:
         else:
             assert not refused(same.function, arguments)
     assert remembered(agent) == remembered(twin)
-    assert agent.decide(sw.Arms(3) if pulls(policy) else [[1.0, 0.0]]).round == agent.round - 1
+    assert agent.decide(sw.ArmSet(3) if pulls(policy) else [[1.0, 0.0]]).round == agent.round - 1

@@ -99,10 +99,6 @@ radius = "joint"
 split_delta = true
 directions = 8
 
-[sweep]
-limits = { cost = [0.5] }
-seeds = [0]
-
 [certify]
 family = "random-sphere"
 """

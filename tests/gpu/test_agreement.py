@@ -18,12 +18,12 @@ WORLD = shifted(10)
 SETTINGS: dict[str, Any] = {"safe_action": at_zero(10), "threshold": 0.5, "noise": 1.0}
 SIX = np.random.default_rng(1).normal(size=(6, 4)) / 3.0
 OFF = sw.SafeAction(features=[0.1, 0.1, 0.0, 0.1], reward=0.08, cost=0.06)
-SMALL = sw.LinearWorld(reward=[0.4, 0.4, 0.5, 0.0], cost=[0.2, 0.2, 0.5, 0.2], actions=sw.Rays(SIX), noise=0.3)
+SMALL = sw.LinearWorld(reward=[0.4, 0.4, 0.5, 0.0], cost=[0.2, 0.2, 0.5, 0.2], actions=sw.RaySet(SIX), noise=0.3)
 FRESH = sw.LinearWorld(
-    reward=WORLD.parameters[0], cost=WORLD.parameters[1:], actions=sw.RandomRays(count=10, dimension=10), noise=1.0
+    reward=WORLD.parameters[0], cost=WORLD.parameters[1:], actions=sw.RandomRaySet(count=10, dimension=10), noise=1.0
 )
 ARMS = sw.ArmsWorld(reward=np.linspace(0.0, 0.9, 10), cost=np.linspace(0.0, 0.9, 10) ** 2)
-FEW = sw.ArmsWorld(reward=ARMS.table[0], cost=ARMS.table[1], actions=sw.Arms(10).only([1, 4, 7]))
+FEW = sw.ArmsWorld(reward=ARMS.table[0], cost=ARMS.table[1], actions=sw.ArmSet(10).only([1, 4, 7]))
 SOME = sw.LinearWorld(
     reward=WORLD.parameters[0], cost=WORLD.parameters[1:], actions=WORLD.actions.only([0, 3, 4, 8]), noise=1.0
 )
@@ -50,20 +50,20 @@ CASES = {
     "ROFUL": (sw.ROFUL(**SETTINGS), WORLD),
     "LinUCB": (sw.LinUCB(**SETTINGS), WORLD),
     "Safe-LTS": (sw.SafeLTS(**SETTINGS), WORLD),
-    "CAPS": (sw.CAPS(**SETTINGS), WORLD),
-    "CAPS, fresh rays": (sw.CAPS(**SETTINGS), FRESH),
+    "CAPS": (sw.SafePosteriorSampling(**SETTINGS), WORLD),
+    "CAPS, fresh rays": (sw.SafePosteriorSampling(**SETTINGS), FRESH),
     "CAPS, unknown baseline": (
-        sw.CAPS(safe_action=sw.SafeAction(features=OFF.features), threshold=0.3, noise=0.3),
+        sw.SafePosteriorSampling(safe_action=sw.SafeAction(features=OFF.features), threshold=0.3, noise=0.3),
         SMALL,
     ),
-    "CAPS, mixtures": (sw.CAPS(**SETTINGS, mixtures=True), WORLD),
+    "CAPS, mixtures": (sw.SafePosteriorSampling(**SETTINGS, mixtures=True), WORLD),
     "LC-LUCB, fresh rays": (sw.LCLUCB(**SETTINGS), FRESH),
     "OPLB": (sw.OPLB(**SETTINGS), WORLD),
-    "OPB": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3, radius="hoeffding"), ARMS),
-    "OPB, kl": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3, radius="kl"), ARMS),
+    "OPB": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3, interval="hoeffding"), ARMS),
+    "OPB, kl": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3, interval="kl"), ARMS),
     "LC-LUCB, some rays": (sw.LCLUCB(**SETTINGS), SOME),
     "OPLB, some rays": (sw.OPLB(**SETTINGS), SOME),
-    "OPB, some arms": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3, radius="hoeffding"), FEW),
+    "OPB, some arms": (sw.OPB(arms=10, safe_action=ARM, threshold=0.3, interval="hoeffding"), FEW),
     "OPLB, two limits": (
         sw.OPLB(safe_action=sw.SafeAction(features=np.zeros(4)), threshold=[0.2, 0.2], noise=0.1),
         TWO,

@@ -13,8 +13,8 @@ from stagewise.launch.decision_log import Log
 from stagewise.problem.errors import ErrorCode
 
 PROBLEM = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.2, safe_bound=0.0, model="rates")},
 )
@@ -38,19 +38,19 @@ PROPOSED: dict[str, tuple[dict[str, Any], dict[str, Any], ErrorCode]] = {
 
 @pytest.mark.parametrize(("log", "arguments", "code"), PROPOSED.values(), ids=PROPOSED)
 def test_what_nothing_can_be_proposed_from(log: dict[str, Any], arguments: dict[str, Any], code: ErrorCode) -> None:
-    refuses(lambda: sw.doctor(log, **arguments), InvalidOutcome, code)
+    refuses(lambda: sw.check_log(log, **arguments), InvalidOutcome, code)
 
 
 def test_a_candidate_that_fails_is_told_with_its_user() -> None:
     def fails(user: dict[str, Any]) -> str:
         raise RuntimeError("no model loaded")
 
-    refuses(lambda: sw.evaluate(LOG, PROBLEM, fails, propensity=0.5), InvalidActions, ErrorCode.CALLBACK_FAILED)
+    refuses(lambda: sw.evaluate_on_log(LOG, PROBLEM, fails, propensity=0.5), InvalidActions, ErrorCode.CALLBACK_FAILED)
 
 
 @pytest.mark.parametrize("name", ["at", "propensity", "unnamed"])
 def test_a_column_of_another_length_also_where_no_outcome_stands_in_it(name: str) -> None:
-    refuses(lambda: sw.doctor({**LOG, name: [0.5] * 99}, PROBLEM), InvalidOutcome, ErrorCode.WRONG_SHAPE, name)
+    refuses(lambda: sw.check_log({**LOG, name: [0.5] * 99}, PROBLEM), InvalidOutcome, ErrorCode.WRONG_SHAPE, name)
 
 
 @pytest.mark.parametrize(
@@ -63,17 +63,17 @@ def test_a_column_that_is_none_of_outcomes(column: list[Any], code: ErrorCode) -
 
 
 WIDE = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     context={"age": (0, 1)},
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.2, safe_bound=0.0, by="country")},
 )
 ROWS: dict[str, Any] = {**LOG, "age": [0.2, 0.5] * 50, "country": ["NZ", "AU"] * 50, "propensity": [0.5] * 100}
 DOORS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "doctor": lambda log: sw.doctor(log, WIDE),
-    "evaluate": lambda log: sw.evaluate(log, WIDE, "offer"),
-    "forecast": lambda log: sw.forecast(log, WIDE, days=1, users_per_day=2, runs=38, progress=False),
+    "doctor": lambda log: sw.check_log(log, WIDE),
+    "evaluate": lambda log: sw.evaluate_on_log(log, WIDE, "offer"),
+    "forecast": lambda log: sw.forecast_from_log(log, WIDE, days=1, users_per_day=2, runs=38, progress=False),
     "learn_log_frame": lambda log: sw.Agent(WIDE).learn_log_frame(log),
 }
 LONG = 10**400

@@ -19,7 +19,7 @@ from stagewise.models.drifting_ridge import (
     learn_drifting_ridge,
 )
 from stagewise.models.regression import fill_image
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.problem.drift import DAY
 from stagewise.problem.errors import ErrorCode
 
@@ -29,7 +29,7 @@ START = 1.7e9
 def build(drift: Any = "0.05/30d", value: float = 0.5) -> sw.Problem:
     limit = sw.Limit(value, safe_bound=0.0, model="linear", drift=drift)
     return sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", context={"age": (-1.0, 1.0)}, reward=sw.Reward("click"),
+        action_names=["nothing", "offer"], safe_name="nothing", context={"age": (-1.0, 1.0)}, reward=sw.Reward("click"),
         limits={"loss": limit},
     )  # fmt: skip
 
@@ -166,7 +166,7 @@ def count_misses(
 def test_bounds_hold_while_the_parameter_moves_and_break_without_its_term() -> None:
     misses = []
     for declared in (0.6, 0.006):
-        policy = ContextCAPS(
+        policy = SafeContextPosteriorSampling(
             actions=2, context=1, safe_action=sw.SafeAction(arm=0, reward=0.1), threshold=0.5, cost_model="linear",
             reward_model="rates", norm_bound=1.0, drift={"cost": f"{declared}/30d"}, delta=0.2,
         )  # fmt: skip

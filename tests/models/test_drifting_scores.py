@@ -16,21 +16,21 @@ from stagewise.models.arms import split_delta
 from stagewise.models.average_bounds import compute_average_upper
 from stagewise.models.drifting_scores import MOVING_SCORES, learn_moving_bucket, read_pooled
 from stagewise.models.segment_rates import MEAN, PULLS, compute_levels, get_cell, get_slot_offset, view_rates
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.problem.drift import DAY
 
 BUCKETS, SLOPE, LIMIT = 4, 0.005 / (30 * DAY), 0.05
 UPPER, SHARE = as_python(compute_average_upper), as_python(epochs.compute_log_share)
 
 
-def policy(drift: Any = "0.005/30d", delta: float = 0.2, pooled: int = 1) -> ContextCAPS:
-    return ContextCAPS(
+def policy(drift: Any = "0.005/30d", delta: float = 0.2, pooled: int = 1) -> SafeContextPosteriorSampling:
+    return SafeContextPosteriorSampling(
         actions=2, segments=1, by={"cost": 0}, score_buckets={"cost": [BUCKETS, pooled, 1]}, drift={"cost": drift},
         safe_action=sw.SafeAction(arm=0, reward=0.1), threshold=LIMIT, reward_model="rates", delta=delta,
     )  # fmt: skip
 
 
-def read_ends(made: ContextCAPS, memory: Floats, now: float) -> Floats:
+def read_ends(made: SafeContextPosteriorSampling, memory: Floats, now: float) -> Floats:
     """Return the lower and upper bounds (G, 2) of action 1."""
     found = []
     for bucket in range(BUCKETS):
@@ -91,7 +91,7 @@ def test_where_means_do_fall_single_buckets_are_used() -> None:
 def test_one_by_one_a_log_a_file_and_a_replica_decide_alike(tmp_path: Path, drift: str) -> None:
     limit = sw.Limit(LIMIT, safe_bound=0.0, score=sw.RiskScore("risk", buckets=BUCKETS), drift=drift)
     problem = sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": limit}
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"), limits={"opt_out": limit}
     )
     again = sw.Problem.from_dict(problem.to_dict())
     rng, rows = np.random.default_rng(1), 500

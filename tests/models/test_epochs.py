@@ -119,7 +119,7 @@ def test_every_look_back_has_an_epoch_and_few_are_kept() -> None:
         assert len(kept) <= epochs.EPOCHS
         ages = [newest - epoch for epoch in kept]
         for back in range(1, min(newest, epochs.SPAN // 2)):
-            assert any(back / (2 if 8 <= back < 32 else 4) < age <= back for age in ages) or (back == 1 and 1 in ages)
+            assert any(back / (2 if 4 <= back < 32 else 4) < age <= back for age in ages) or (back == 1 and 1 in ages)
         assert kept[-1] == newest
         before = [epoch for epoch in kept if epoch < newest]
         assert all(KEPT(epoch, newest - 1) for epoch in before)  # none comes back

@@ -26,7 +26,7 @@ CONTEXT = {"age": (18.0, 99.0)}
 def build(half_life: Any = "10d", **settings: Any) -> sw.Problem:
     limit = sw.Limit(0.2, safe_bound=0.0, model="rates", drift="jumps")
     return sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click", half_life=half_life),
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click", half_life=half_life),
         limits={"opt_out": limit}, **settings,
     )  # fmt: skip
 
@@ -110,6 +110,8 @@ def test_one_by_one_a_log_a_file_and_a_replica_are_the_same(tmp_path: Path, cont
     again = sw.Decision.from_dict(decisions[0].to_dict())
     assert again.to_dict() == decisions[0].to_dict()
     assert again.reward_guarantee is RewardGuarantee.FORGETTING  # type: ignore[attr-defined]
+    table = sw.decide_frame(whole.snapshot(), {"user_id": [1], **{name: [30.0] for name in user}}, run="x", now=late)
+    assert table["reward_guarantee"].tolist() == ["forgetting"]
     constant = sw.Agent(build(None, context=context), seed=1).decide(user, now=late)
     assert constant.reward_guarantee is RewardGuarantee.PROVED
     assert "reward_guarantee" not in constant.to_dict()
@@ -132,7 +134,7 @@ def test_simulations_know_the_age_of_rewards() -> None:
     falls = sw.Move(kind="jump", signal="reward", action=1, amount=-0.7, start="20d")
     world, regrets = sw.MovingWorld(still, moves=[falls], per_day=50), []
     for half_life in (5.0 * DAY, None):
-        policy = sw.ContextCAPS(
+        policy = sw.SafeContextPosteriorSampling(
             actions=3, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5, reward_model="rates",
             reward_half_life=half_life,
         )  # fmt: skip
@@ -164,7 +166,7 @@ def learn_many(
         memory[MEAN] += (value - memory[MEAN]) / memory[PULLS]
         learn_forgetting(block, row, value, 3.0, 3.0, settings, memory, 0)
         wave = math.sin(0.1 * t)
-        kept = math.exp(-math.log(2.0) / settings[block.settings + NUMBERS + block.size + 1])
+        kept = math.exp(-math.log(2.0) / settings[block.settings + NUMBERS + 2 * block.size + 1])
         gram[0, 0] = gram[0, 0] * kept + 1.0
         gram[1, 0] = gram[1, 0] * kept + wave
         gram[1, 1] = gram[1, 1] * kept + wave * wave

@@ -32,11 +32,11 @@ THETA, LIMIT = np.array([-2.5, 0.9, -0.6, 0.3]), 0.2
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
 
 
-def policy(context: int = 3, **settings: Any) -> sw.ContextCAPS:
+def policy(context: int = 3, **settings: Any) -> sw.SafeContextPosteriorSampling:
     """Return a policy over two actions with a logistic cost."""
     safe = sw.SafeAction(arm=0, reward=0.1, cost=0.01)
     options: dict[str, Any] = {"actions": 2, "context": context, "reward_model": "rates", "cost_model": "logistic"}
-    return sw.ContextCAPS(**options | {"safe_action": safe, "threshold": LIMIT} | settings)
+    return sw.SafeContextPosteriorSampling(**options | {"safe_action": safe, "threshold": LIMIT} | settings)
 
 
 def log(rows: int, seed: int, theta: Floats = THETA) -> tuple[Floats, Floats]:
@@ -46,19 +46,19 @@ def log(rows: int, seed: int, theta: Floats = THETA) -> tuple[Floats, Floats]:
     return x, (chance.uniform(size=rows) < 1.0 / (1.0 + np.exp(-x @ theta))).astype(float)
 
 
-def learned(x: Floats, y: Floats, made: sw.ContextCAPS) -> PolicyState:
+def learned(x: Floats, y: Floats, made: sw.SafeContextPosteriorSampling) -> PolicyState:
     """Return the state after a log of action 1."""
     rows = np.column_stack([np.ones(len(x)), x])
     return made.learn_log(made.start(), made.check_logged_actions(rows), np.column_stack([np.zeros(len(x)), y]))
 
 
-def fit_of(made: sw.ContextCAPS, state: PolicyState, action: int = 1) -> Any:
+def fit_of(made: sw.SafeContextPosteriorSampling, state: PolicyState, action: int = 1) -> Any:
     """Return what was learned of an action."""
     (block,) = (block for model, block in made.rounds.iter_blocks(state.memory) if model == LOGISTIC)
     return FIT(block, state.memory, action)
 
 
-def upper_ends(made: sw.ContextCAPS, state: PolicyState, users: Floats) -> Floats:
+def upper_ends(made: sw.SafeContextPosteriorSampling, state: PolicyState, users: Floats) -> Floats:
     """Return the upper ends of action 1 for users (n, context)."""
     ends = []
     for user in users:
@@ -178,7 +178,7 @@ def test_rows_move_with_a_new_action_and_with_more_room() -> None:
     )
 
 
-def continued(made: sw.ContextCAPS, state: PolicyState, x: Floats, y: Floats) -> PolicyState:
+def continued(made: sw.SafeContextPosteriorSampling, state: PolicyState, x: Floats, y: Floats) -> PolicyState:
     """Return the state after more rows of action 1."""
     rows = np.column_stack([np.ones(len(x)), x])
     return made.learn_log(PolicyState(state.memory.copy()), rows, np.column_stack([np.zeros(len(x)), y]))

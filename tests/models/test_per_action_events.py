@@ -21,11 +21,13 @@ K, LIMIT, DELTA = 3, 0.1, 0.05
 MEANS = np.array([[0.02, 0.0, 0.0], [0.05, 0.03, -0.02], [0.06, -0.01, 0.04]])
 
 
-def policy(**settings: Any) -> sw.ContextCAPS:
+def policy(**settings: Any) -> sw.SafeContextPosteriorSampling:
     """Return a policy over three actions with a linear cost."""
     options: dict[str, Any] = {"actions": K, "context": 2, "reward_model": "rates", "cost_model": "linear"}
     safe = sw.SafeAction(arm=0, reward=0.1, cost=0.03)
-    return sw.ContextCAPS(**options | {"safe_action": safe, "threshold": LIMIT, "delta": DELTA} | settings)
+    return sw.SafeContextPosteriorSampling(
+        **options | {"safe_action": safe, "threshold": LIMIT, "delta": DELTA} | settings
+    )
 
 
 def log(count: int, seed: int = 1) -> tuple[Floats, Floats]:
@@ -37,7 +39,7 @@ def log(count: int, seed: int = 1) -> tuple[Floats, Floats]:
     return np.column_stack([actions, users]), np.column_stack([np.zeros(count), costs])
 
 
-def upper_ends(made: sw.ContextCAPS, state: PolicyState, users: Floats) -> Floats:
+def upper_ends(made: sw.SafeContextPosteriorSampling, state: PolicyState, users: Floats) -> Floats:
     """Return the upper ends (n, K) of the cost."""
     ends = []
     for user in users:
@@ -53,7 +55,7 @@ USERS = np.random.default_rng(2).uniform(-1.0, 1.0, (6, 2))
 def test_a_users_bounds_are_those_of_caps_with_a_block_for_each_action() -> None:
     share = DELTA * sum(split_delta(1)) * compute_action_shares(K, K)[0]  # of each action's set
     safe = sw.SafeAction(features=np.zeros(3 * K), reward=0.0, cost=0.0)
-    caps = sw.CAPS(
+    caps = sw.SafePosteriorSampling(
         safe_action=safe, threshold=LIMIT, noise=0.5, norm_bound=[1.0, 1.0], mean_cost_bound=1.0, mixtures=True,
         rare_costs=True, blocks=K, delta=share * K / RARE_SHARE,
     )  # fmt: skip
@@ -119,7 +121,7 @@ def test_costs_that_no_linear_mean_explains_end_in_the_safe_action() -> None:
     rows = np.column_stack([np.full(300, 1.0), np.ones(300), np.zeros((300, 2))])
     agent.learn_log(rows, np.zeros(300), np.ones(300))
     decision = agent.decide(sw.ContextVector([0.0, 0.0]))
-    assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert decision.reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     assert decision.reason_details.details["found"] == "no_linear_mean"
     assert decision.probabilities[0] == 1.0
 

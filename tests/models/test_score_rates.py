@@ -15,14 +15,14 @@ from stagewise.models.arms import split_delta
 from stagewise.models.average_bounds import compute_average_interval
 from stagewise.models.score_rates import learn_score_rates
 from stagewise.models.segment_rates import RATES, view_rates
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 
 BUCKETS, DELTA, fill_bounds = 5, 0.9, RATES.bounds
 INTERVAL = as_python(compute_average_interval)
 
 
-def policy(pooled: bool = True, version: int = 1, delta: float = DELTA) -> ContextCAPS:
-    return ContextCAPS(
+def policy(pooled: bool = True, version: int = 1, delta: float = DELTA) -> SafeContextPosteriorSampling:
+    return SafeContextPosteriorSampling(
         actions=2, segments=1, by={"cost": 0}, score_buckets={"cost": [BUCKETS, int(pooled), version]},
         safe_action=sw.SafeAction(arm=0, reward=0.1), threshold=0.05, reward_model="rates", delta=delta,
     )  # fmt: skip
@@ -34,7 +34,7 @@ def shares(version_share: float = 0.9) -> tuple[float, float]:
     return tuple(DELTA * share * 0.45 * version_share for share in (other, upper))  # type: ignore[return-value]
 
 
-def bounds_of(made: ContextCAPS, state: sw.PolicyState) -> Floats:
+def bounds_of(made: SafeContextPosteriorSampling, state: sw.PolicyState) -> Floats:
     """Return the lower and upper bounds (2, G) of action 1."""
     found = []
     for bucket in range(BUCKETS):

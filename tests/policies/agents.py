@@ -13,7 +13,7 @@ from stagewise import (
     UCB,
     Agent,
     AlwaysSafe,
-    Arms,
+    ArmSet,
     LinUCB,
     SafeAction,
     SafeLTS,
@@ -41,7 +41,7 @@ WITHOUT_COST = {"LinUCB": LinUCB(noise=0.1), "UCB": UCB(arms=3)}
 
 
 def choices(policy: Any) -> Any:
-    return Arms(3) if isinstance(policy, OPB | UCB) else np.eye(2)
+    return ArmSet(3) if isinstance(policy, OPB | UCB) else np.eye(2)
 
 
 def remembered(agent: Agent) -> tuple[bytes, int, int]:

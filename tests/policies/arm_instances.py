@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tests.policies.witness import best_mixture
 
-from stagewise import OPB, Agent, Arms, SafeAction
+from stagewise import OPB, Agent, ArmSet, SafeAction
 from stagewise.engine.compile import Floats, Ints
 from stagewise.records.decision import Decision
 
@@ -77,7 +77,7 @@ class Instance(NamedTuple):
         agent = Agent(OPB(**{**self.settings, **settings}))
         pulled = np.repeat(np.arange(self.pulls.size), self.pulls)
         agent.learn_log(pulled, self.means[0, pulled], self.means[1:, pulled].T)
-        return agent.decide(Arms(self.pulls.size))
+        return agent.decide(ArmSet(self.pulls.size))
 
 
 def random_instance(random: np.random.Generator, case: Case) -> Instance:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from tests.policies.witness import best_mixture
 
-from stagewise import OPNLB, Arms, Decision, FiniteFunctionClass, SafeAction
+from stagewise import OPNLB, ArmSet, Decision, FiniteFunctionClass, SafeAction
 from stagewise.engine.compile import Floats
 
 SEED, INSTANCES = 20260903, 60
@@ -58,7 +58,7 @@ class Instance:
         state = policy.start()
         kept = [flags[rows] for flags, rows in zip(self.flags, policy.functions.kept, strict=True)]
         policy.model.get_statistics(state.memory).plausible[:] = np.concatenate(kept)
-        return policy.decide(state, Arms(self.arms))
+        return policy.decide(state, ArmSet(self.arms))
 
     def plausible(self, signal: int) -> Floats:
         return self.tables[signal][self.flags[signal]]

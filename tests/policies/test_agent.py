@@ -22,7 +22,7 @@ from stagewise import (
     LCLUCB,
     OPB,
     Agent,
-    Arms,
+    ArmSet,
     Decision,
     InvalidOutcome,
     InvalidProblem,
@@ -163,7 +163,7 @@ def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
 def test_any_64_bits_are_a_seed(seed: Any) -> None:
     assert Agent(PULLS, seed=seed).seed == int(seed)
     agents = [Agent(PULLS, seed=seed), Agent(PULLS, seed=int(seed))]
-    actions = [[agent.decide(Arms(3)).action for _ in range(50)] for agent in agents]
+    actions = [[agent.decide(ArmSet(3)).action for _ in range(50)] for agent in agents]
     assert actions[0] == actions[1]
     assert len(set(actions[0])) > 1
 

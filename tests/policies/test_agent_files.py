@@ -21,7 +21,7 @@ from stagewise import (
     ROFUL,
     Agent,
     AlwaysSafe,
-    Arms,
+    ArmSet,
     AtLeast,
     InvalidFile,
     InvalidProblem,
@@ -43,7 +43,7 @@ NAMED = LCLUCB(
 def written(folder: Path, policy: Any = LINEAR) -> Path:
     """Return the file of an agent that has learned something and waits for two outcomes."""
     agent = Agent(policy, seed=9)
-    actions = Arms(3) if policy is PULLS else np.eye(2)
+    actions = ArmSet(3) if policy is PULLS else np.eye(2)
     for _ in range(4):
         agent.learn(agent.decide(actions), reward=0.5, cost=0.1)
     agent.decide(actions)
@@ -424,7 +424,7 @@ def test_a_file_is_found_by_text_too(tmp_path: Path) -> None:
             safe_action=SafeAction(arm=np.int64(2), cost=[0.1]),
             threshold=(0.5,),
             horizon=100,
-            radius="hoeffding",
+            interval="hoeffding",
         ),
         AlwaysSafe(safe_action=SafeAction(arm=1), threshold={"mapping": 0.1, "kind": 0.2}),
         LCLUCB(safe_action=SafeAction(features=[0.0]), threshold=Decimal("0.5"), noise=Fraction(1, 10)),

@@ -150,16 +150,16 @@ def test_outcomes_outside_the_range_that_a_radius_rests_on_are_refused() -> None
     )
     for policy, names in ((PULLS, ("reward", "cost")), (sw.UCB(arms=3), ("reward",)), (clicks, ("reward", "cost"))):
         agent = sw.Agent(policy)
-        decision, before = agent.decide(sw.Arms(3)), None
+        decision, before = agent.decide(sw.ArmSet(3)), None
         for name in names:
             for value in (-0.001, 1.001, 5):
                 before = remembered_by(agent)
                 with refused(sw.InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE):
                     agent.learn(decision, **{"reward": 0.5, "cost": 0.5, name: value})
                 assert remembered_by(agent) == before
-    for more in ({"noise": 0.5}, {"radius": "paper"}):
+    for more in ({"noise": 0.5}, {"interval": "paper"}):
         unbounded = sw.Agent(sw.OPB(arms=3, safe_action=SAFE_ARM, threshold=0.2, **more))
-        unbounded.learn(unbounded.decide(sw.Arms(3)), reward=-5.0, cost=7.0)
+        unbounded.learn(unbounded.decide(sw.ArmSet(3)), reward=-5.0, cost=7.0)
         assert unbounded.pending_count == 0
 
 
@@ -178,7 +178,7 @@ CLASSES: dict[str, Any] = {
 }  # fmt: skip
 ARMS, RAYS = sw.OPB(arms=3, **ARM), sw.LCLUCB(**SAFE)
 POLICIES: dict[str, Any] = {
-    **{kind.__name__: kind(**SAFE) for kind in (sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.CAPS)},
+    **{kind.__name__: kind(**SAFE) for kind in (sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.SafePosteriorSampling)},
     "half known": sw.LCLUCB(**HALF_KNOWN),
     "OPB": ARMS,
     "LinUCB": sw.LinUCB(noise=0.1),

@@ -15,7 +15,7 @@ import pytest
 from tests.policies.agents import ONE, PULLS
 from tests.problem.refusal import refused
 
-from stagewise import Agent, Arms, InvalidFile, InvalidProblem
+from stagewise import Agent, ArmSet, InvalidFile, InvalidProblem
 from stagewise.files import atomic_write
 from stagewise.problem.errors import ErrorCode
 
@@ -30,7 +30,7 @@ def content(path: Path) -> dict[str, Any]:
 def saved(path: Path) -> Agent:
     """Return an agent that has learned something and was saved."""
     agent = Agent(PULLS, seed=9)
-    agent.learn(agent.decide(Arms(3)), reward=0.5, cost=0.1)
+    agent.learn(agent.decide(ArmSet(3)), reward=0.5, cost=0.1)
     agent.save(path)
     return agent
 
@@ -39,7 +39,7 @@ def test_the_second_of_two_that_loaded_one_file_is_refused(tmp_path: Path) -> No
     path = tmp_path / "agent.json"
     saved(path)
     first, second = Agent.load(path), Agent.load(path)
-    assert first.decide(Arms(3)).action == second.decide(Arms(3)).action, "the reason for all this"
+    assert first.decide(ArmSet(3)).action == second.decide(ArmSet(3)).action, "the reason for all this"
     first.save(path)
     before = path.read_bytes()
     with refused(InvalidFile, ErrorCode.FILE_CHANGED, path):
@@ -63,14 +63,14 @@ def test_looking_at_a_file_takes_nothing_from_its_owner(tmp_path: Path) -> None:
     agent = saved(tmp_path / "agent.json")
     for _ in range(3):
         assert Agent.load(tmp_path / "agent.json").round == agent.round
-        agent.decide(Arms(3))
+        agent.decide(ArmSet(3))
         agent.save(tmp_path / "agent.json")
 
 
 def test_an_agent_may_be_saved_again_and_again_and_under_many_names(tmp_path: Path) -> None:
     agent = saved(tmp_path / "a.json")
     for name in ("a", "b", "a", "b", "b", "a"):
-        agent.decide(Arms(3))
+        agent.decide(ArmSet(3))
         agent.save(tmp_path / f"{name}.json")
     assert content(tmp_path / "a.json")["generation"] == 7
     assert Agent.load(tmp_path / "a.json").round == agent.round
@@ -196,8 +196,8 @@ def test_an_agent_decides_and_learns_while_it_is_being_saved(tmp_path: Path, mon
     saver = Thread(target=agent.save, args=[tmp_path / "agent.json"])
     saver.start()
     assert writing.wait(60)
-    agent.learn(agent.decide(Arms(3)), reward=0.5, cost=0.1)
-    agent.decide(Arms(3))
+    agent.learn(agent.decide(ArmSet(3)), reward=0.5, cost=0.1)
+    agent.decide(ArmSet(3))
     assert (agent.round, agent.pending_count) == (3, 1)
     written.set()
     saver.join()
@@ -213,7 +213,7 @@ def test_threads_that_save_take_turns_and_the_last_state_stays(tmp_path: Path) -
     def work() -> None:
         try:
             for _ in range(30):
-                agent.learn(agent.decide(Arms(3)), reward=0.5, cost=0.1)
+                agent.learn(agent.decide(ArmSet(3)), reward=0.5, cost=0.1)
                 agent.save(tmp_path / "agent.json")
         except BaseException as error:
             troubles.append(error)

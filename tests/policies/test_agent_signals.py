@@ -12,19 +12,19 @@ from tests.policies.test_agent import ThreeVerbs
 from tests.problem.refusal import refused
 
 from stagewise import (
-    CAPS,
     LCLUCB,
     OPB,
     OPLB,
     Agent,
-    Arms,
-    ArmsCAPS,
-    Ball,
+    ArmSet,
+    BallSet,
     InvalidActions,
     InvalidOutcome,
     InvalidProblem,
     SafeAction,
+    SafeArmPosteriorSampling,
     SafeLTS,
+    SafePosteriorSampling,
 )
 from stagewise.problem.errors import ErrorCode
 
@@ -34,15 +34,17 @@ APART = {
     "LCLUCB": LCLUCB(**TOLD, separate_models=True),
     "SafeLTS": SafeLTS(**TOLD, separate_models=True),
     "OPLB": OPLB(**TOLD, separate_models=True),
-    "CAPS": CAPS(**TOLD, separate_models=True),
-    "CAPS of mixtures": CAPS(**TOLD, separate_models=True, mixtures=True, bounded_outcomes=True),
-    "OPB": OPB(arms=3, radius="hoeffding", safe_action=SAFE_ARM, threshold=NAMED, separate_models=True),
-    "ArmsCAPS": ArmsCAPS(arms=3, safe_action=SAFE_ARM, threshold=NAMED, separate_models=True),
+    "CAPS": SafePosteriorSampling(**TOLD, separate_models=True),
+    "CAPS of mixtures": SafePosteriorSampling(**TOLD, separate_models=True, mixtures=True, bounded_outcomes=True),
+    "OPB": OPB(arms=3, interval="hoeffding", safe_action=SAFE_ARM, threshold=NAMED, separate_models=True),
+    "SafeArmPosteriorSampling": SafeArmPosteriorSampling(
+        arms=3, safe_action=SAFE_ARM, threshold=NAMED, separate_models=True
+    ),
 }
 TOGETHER = {
     "OPLB": TWO,
-    "CAPS": CAPS(**TOLD),
-    "OPB": OPB(arms=3, safe_action=SAFE_ARM, threshold=NAMED, radius="kl"),
+    "CAPS": SafePosteriorSampling(**TOLD),
+    "OPB": OPB(arms=3, safe_action=SAFE_ARM, threshold=NAMED, interval="kl"),
 }
 apart = pytest.mark.parametrize("policy", APART.values(), ids=APART)
 together = pytest.mark.parametrize("policy", TOGETHER.values(), ids=TOGETHER)
@@ -58,7 +60,7 @@ def value_of(round_: int, signal: str) -> float:
 
 def started(policy: Any, **settings: Any) -> tuple[Agent, list[Any]]:
     agent = Agent(policy, seed=5, **settings)
-    actions = Arms(3) if hasattr(policy, "arms") else np.eye(2)
+    actions = ArmSet(3) if hasattr(policy, "arms") else np.eye(2)
     return agent, [agent.decide(actions) for _ in range(COUNT)]
 
 
@@ -186,13 +188,13 @@ def test_names_are_those_of_the_policy_and_truths_are_welcome() -> None:
 
     policy = Clicks(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold={"opt_out": 0.2})
     agent, by_hand = Agent(policy), Agent(policy)
-    first, second = agent.decide(Arms(3)), by_hand.decide(Arms(3))
+    first, second = agent.decide(ArmSet(3)), by_hand.decide(ArmSet(3))
     agent.learn(first.id, click=True)
     agent.learn(first.id, opt_out=np.False_)
     by_hand.learn(second, reward=1.0, cost=0.0)
     assert agent.state.memory.tobytes() == by_hand.state.memory.tobytes()
     with refused(InvalidOutcome, ErrorCode.UNKNOWN_SIGNAL):
-        agent.learn(agent.decide(Arms(3)), clik=True)
+        agent.learn(agent.decide(ArmSet(3)), clik=True)
 
 
 WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -313,6 +315,6 @@ def test_one_matrix_for_all_costs_is_refused_where_they_are_apart() -> None:
     with refused(InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
         OPLB(**TOLD, separate_models=True, method="socp")
     with refused(InvalidActions, ErrorCode.UNSUPPORTED_ACTIONS):
-        Agent(APART["LCLUCB"]).decide(Ball(0.5))
+        Agent(APART["LCLUCB"]).decide(BallSet(0.5))
     one = LCLUCB(safe_action=ORIGIN, threshold=0.5, noise=0.1, separate_models=True)
-    assert np.array_equal(Agent(one).decide(Ball(0.5)).action, Agent(ONE).decide(Ball(0.5)).action)
+    assert np.array_equal(Agent(one).decide(BallSet(0.5)).action, Agent(ONE).decide(BallSet(0.5)).action)

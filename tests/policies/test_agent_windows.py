@@ -13,13 +13,13 @@ from tests.policies.refusals import refused_with
 from tests.policies.test_agent import ThreeVerbs
 from tests.problem.refusal import refused
 
-from stagewise import LCLUCB, OPB, OPLB, Agent, Arms, InvalidOutcome, InvalidProblem, OutcomeWindow, SafeAction
+from stagewise import LCLUCB, OPB, OPLB, Agent, ArmSet, InvalidOutcome, InvalidProblem, OutcomeWindow, SafeAction
 from stagewise.problem.errors import ErrorCode
 
 DAY = 86400.0
 TOGETHER = OPLB(safe_action=ORIGIN, threshold=NAMED, noise=0.1)
 APART = LCLUCB(safe_action=ORIGIN, threshold=NAMED, noise=0.1, separate_models=True)
-CLICKS = OPB(arms=2, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold={"opt_out": 0.1}, radius="kl")
+CLICKS = OPB(arms=2, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold={"opt_out": 0.1}, interval="kl")
 both = pytest.mark.parametrize("policy", [TOGETHER, APART], ids=["together", "apart"])
 WEEK = {"wait": OutcomeWindow("7d", missing=0.25)}
 
@@ -115,12 +115,12 @@ def test_only_what_happens_is_told_and_the_rest_counts_as_none() -> None:
     """The everyday case: a click is an event; that there was none is told by nobody."""
     windows = {"reward": OutcomeWindow("1h", missing=0.0), "opt_out": OutcomeWindow("7d", missing=0.0)}
     agent = Agent(CLICKS, seed=1, windows=windows, clock=nobody_asks)
-    decisions = [agent.decide(Arms(2), now=float(i)) for i in range(50)]
+    decisions = [agent.decide(ArmSet(2), now=float(i)) for i in range(50)]
     agent.learn(decisions[3], reward=True, now=60.0)
     agent.learn(decisions[4], opt_out=True, now=DAY)
     agent.expire_pending(8 * DAY)
     other = Agent(CLICKS, seed=1)
-    for decision in [other.decide(Arms(2)) for _ in range(50)]:
+    for decision in [other.decide(ArmSet(2)) for _ in range(50)]:
         other.learn(decision, reward=float(decision.round == 3), cost=float(decision.round == 4))
     assert remembered(agent) == remembered(other)
 

@@ -35,27 +35,27 @@ def log(rows: int, seed: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return arms, seen[:, 0], seen[:, 1:]
 
 
-# Which radius
+# Which interval
 
 
-@pytest.mark.parametrize(("kind", "default_radius"), [(sw.OPB, "kl"), (sw.ArmsCAPS, "rates")])
+@pytest.mark.parametrize(("kind", "default_interval"), [(sw.OPB, "kl"), (sw.SafeArmPosteriorSampling, "rates")])
 def test_outcomes_in_a_range_have_the_natural_intervals_and_noisy_ones_the_usual(
-    kind: Any, default_radius: str
+    kind: Any, default_interval: str
 ) -> None:
-    assert kind(**TOLD).radius == default_radius
-    assert f"radius='{default_radius}'" in repr(kind(**TOLD))
-    assert kind(**TOLD, noise=0.3).radius == "hoeffding"
-    assert kind(**TOLD, radius="paper").radius == "paper"
-    assert sw.UCB(arms=2).radius == "kl"
-    assert sw.UCB(arms=2, noise=1.0).radius == "hoeffding"
+    assert kind(**TOLD).interval == default_interval
+    assert f"interval='{default_interval}'" in repr(kind(**TOLD))
+    assert kind(**TOLD, noise=0.3).interval == "hoeffding"
+    assert kind(**TOLD, interval="paper").interval == "paper"
+    assert sw.UCB(arms=2).interval == "kl"
+    assert sw.UCB(arms=2, noise=1.0).interval == "hoeffding"
 
 
-@pytest.mark.parametrize("kind", [sw.OPB, sw.ArmsCAPS, sw.UCB])
+@pytest.mark.parametrize("kind", [sw.OPB, sw.SafeArmPosteriorSampling, sw.UCB])
 def test_a_horizon_is_not_ignored_but_refused_where_the_natural_interval_has_none(kind: Any) -> None:
     told = {"arms": 4} if kind is sw.UCB else TOLD
     with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
         kind(**told, horizon=50)
-    assert kind(**told, horizon=50, radius="hoeffding").horizon == 50
+    assert kind(**told, horizon=50, interval="hoeffding").horizon == 50
 
 
 # How δ is shared
@@ -67,7 +67,7 @@ def test_a_horizon_is_not_ignored_but_refused_where_the_natural_interval_has_non
 def test_all_ends_together_take_what_is_promised(costs: int, share: bool, known: bool) -> None:
     safe = sw.SafeAction(arm=0, reward=0.1, cost=[0.01] * costs) if known else sw.SafeAction(arm=0)
     told: dict[str, Any] = {"arms": 5, "safe_action": safe, "threshold": [0.1] * costs, "delta": 0.08}
-    policy = sw.ArmsCAPS(**told, split_delta=share)
+    policy = sw.SafeArmPosteriorSampling(**told, split_delta=share)
     assert policy.model.ends is not None
     listed, (lower, upper) = 4 if known else 5, np.exp(-policy.model.ends)
     np.testing.assert_allclose(listed * (lower + upper), policy.interval_shares)
@@ -80,7 +80,7 @@ def test_all_ends_together_take_what_is_promised(costs: int, share: bool, known:
 
 
 def test_without_limits_all_of_delta_is_for_the_reward_of_every_arm() -> None:
-    state = (policy := sw.UCB(arms=5, radius="rates", delta=0.1)).start()
+    state = (policy := sw.UCB(arms=5, interval="rates", delta=0.1)).start()
     for _ in range(30):
         state = policy.learn_in_place(state, PlayedAction(1), np.array([0.5]))
     part = as_python(get_model_block)(policy.layout, state.memory, 0)
@@ -92,7 +92,7 @@ def test_without_limits_all_of_delta_is_for_the_reward_of_every_arm() -> None:
 
 
 def test_what_is_declared_of_the_safe_arm_has_no_width_where_it_is_listed_too() -> None:
-    policy = sw.ArmsCAPS(**TOLD)
+    policy = sw.SafeArmPosteriorSampling(**TOLD)
     state = policy.learn_log(policy.start(), *logged(policy, 500))
     bounds = policy.rounds.play(
         state.memory, np.empty((policy.arms, 0)), np.empty(0, bool), sw.RandomKey()
@@ -114,7 +114,7 @@ def logged(policy: Any, rows: int) -> tuple[Any, Any]:
 
 
 def test_ends_never_widen() -> None:
-    policy = sw.ArmsCAPS(**TOLD, delta=0.5)
+    policy = sw.SafeArmPosteriorSampling(**TOLD, delta=0.5)
     state, arms_values = policy.start(), logged(policy, 3000)
     before = kept(policy, state)
     for arm, values in zip(*arms_values, strict=True):
@@ -129,7 +129,7 @@ def test_ends_never_widen() -> None:
 @pytest.mark.long
 def test_a_log_is_one_batch_whatever_its_order() -> None:
     """Row by row, a log sorted by cost would leave ends that hold for no mean; together its rows say what they say."""
-    policy = sw.ArmsCAPS(**TOLD)
+    policy = sw.SafeArmPosteriorSampling(**TOLD)
     arms, values = logged(policy, 1500)
     order = np.argsort([seen[1] for seen in values], kind="stable")
     plain, sorted_ = (
@@ -144,7 +144,7 @@ def test_a_log_is_one_batch_whatever_its_order() -> None:
 
 
 def test_a_log_does_not_undo_what_was_kept_before() -> None:
-    policy = sw.ArmsCAPS(**TOLD)
+    policy = sw.SafeArmPosteriorSampling(**TOLD)
     state = policy.learn_log(policy.start(), *logged(policy, 2000))
     before = kept(policy, state)
     dear = [np.array([0.0, 1.0, 1.0])] * 5
@@ -155,14 +155,14 @@ def test_a_log_does_not_undo_what_was_kept_before() -> None:
 
 def test_ends_that_have_passed_each_other_leave_the_larger_one_above() -> None:
     """Means that change are no means: many pulls without a cost, then with nothing else."""
-    policy = sw.ArmsCAPS(**TOLD, check_assumptions=False)
+    policy = sw.SafeArmPosteriorSampling(**TOLD, check_assumptions=False)
     state = policy.start()
     for cost in [0.0] * 3000 + [1.0] * 3000:
         state = policy.learn_in_place(state, PlayedAction(1), np.array([0.0, cost, 0.0]))
     assert kept(policy, state)[1, 1, 1] < 0.0
     low, high = (float(kept(policy, state)[0, 1, 1] + side * kept(policy, state)[1, 1, 1]) for side in (-1.0, 1.0))
     assert high < 0.01 < 0.4 < low
-    decision = policy.decide(state, sw.Arms(4))
+    decision = policy.decide(state, sw.ArmSet(4))
     shown = {row.label: row.pessimistic_cost[0] for row in decision._table().rows}
     assert shown["arm 1"] == pytest.approx(low)
     assert decision.probabilities[1] <= 0.016 / (low - 0.004) + 1e-9

@@ -60,10 +60,10 @@ def test_with_intervals_as_wide_as_the_ellipsoid_s_both_play_the_same_mixture(co
     linear.learn_log(np.eye(ARMS)[arms], rewards, costs)
     half = bounds_of(linear.policy, linear._learned.state, np.eye(ARMS))[:, HALF, 1]
     unit = np.sqrt(2.0 * np.log(2.0 * 2 * ARMS * ROUNDS / DELTA) / counts[1])
-    noise = {"noise": (half / unit).tolist(), "horizon": ROUNDS, "radius": "hoeffding"}
+    noise = {"noise": (half / unit).tolist(), "horizon": ROUNDS, "interval": "hoeffding"}
     pulled = sw.Agent(sw.OPB(arms=ARMS, safe_action=sw.SafeAction(arm=0, **KNOWN), **told, **noise))
     pulled.learn_log(arms, rewards, costs)
-    one, other = linear.decide(sw.FiniteSet(np.eye(ARMS)[1:])), pulled.decide(sw.Arms(ARMS))
+    one, other = linear.decide(sw.FiniteSet(np.eye(ARMS)[1:])), pulled.decide(sw.ArmSet(ARMS))
     np.testing.assert_allclose(one.probabilities[:3], other.probabilities[1:ARMS], atol=1e-5)
     assert one.probabilities[3] == pytest.approx(other.probabilities[[0, ARMS]].sum(), abs=1e-5)
     assert one.optimistic_reward == pytest.approx(other.optimistic_reward, rel=1e-5)

@@ -23,8 +23,8 @@ LOG: dict[str, Any] = {
 
 def learned() -> sw.Agent:
     said = sw.Problem(
-        actions=["nothing", "offer"],
-        safe="nothing",
+        action_names=["nothing", "offer"],
+        safe_name="nothing",
         reward=sw.Reward("click"),
         limits={
             "complaint": sw.Limit(0.5, safe_bound=0.4, by="country"),
@@ -91,5 +91,5 @@ def test_a_drift_names_the_segment() -> None:
 def test_problems_without_segments_tell_of_none() -> None:
     safe = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
     agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold=0.5), seed=1)
-    agent.decide(sw.Arms(2))
+    agent.decide(sw.ArmSet(2))
     assert agent.report().segments == ()

@@ -17,7 +17,7 @@ from stagewise.models.per_candidate import get_candidate_sets
 from stagewise.models.ridge import view_ridge
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 from stagewise_reproduction.instances import at_zero, shifted
 
 CLOSE = 1e-7
@@ -40,7 +40,7 @@ class Problem(NamedTuple):
         return seen
 
 
-def some_problem(seed: int, baseline: str, m: int, kind: Any = sw.CAPS, **more: Any) -> Problem:
+def some_problem(seed: int, baseline: str, m: int, kind: Any = sw.SafePosteriorSampling, **more: Any) -> Problem:
     """Return a problem; `baseline` says what is known of which safe action."""
     random, d = np.random.default_rng(seed), 3
     safe = np.zeros(d) if baseline == "origin" else np.array([0.3, -0.2, 0.1])
@@ -52,7 +52,11 @@ def some_problem(seed: int, baseline: str, m: int, kind: Any = sw.CAPS, **more: 
     reward_known = baseline not in ("unknown", "unknown reward")
     costs_known = baseline not in ("unknown", "unknown costs")
     noise, bound, ceilings = random.uniform(0.02, 0.2, 1 + m), np.full(1 + m, 0.9), np.full(m, 0.85)
-    settings: dict[str, Any] = {"delta": 0.1, **({"mean_reward_bound": 0.8} if kind is sw.CAPS else {}), **more}
+    settings: dict[str, Any] = {
+        "delta": 0.1,
+        **({"mean_reward_bound": 0.8} if kind is sw.SafePosteriorSampling else {}),
+        **more,
+    }
     policy = kind(
         safe_action=sw.SafeAction(
             features=safe,
@@ -158,7 +162,7 @@ def test_every_decision_is_the_one_of_the_page(baseline: str, m: int, mixtures: 
             np.testing.assert_allclose(seen[:, SAMPLED], draws, atol=CLOSE)
         decision = policy.decide(state, listed, draw)
         if not known.warm:
-            assert decision.reason is Reason.SAFE_ACTION_COST_UNCERTAIN
+            assert decision.reason is FallbackReason.SAFE_ACTION_COST_UNCERTAIN
         elif mixtures:
             held_mixture(problem, decision, known, draws)
         else:
@@ -234,7 +238,9 @@ def test_a_log_narrows_what_is_kept_only_after_its_last_row() -> None:
     features, costs = np.tile([[1.0, 0.0, 0.0]], (200, 1)), 0.8 + random.normal(size=200)
     ends = []
     for order in (np.arange(200), np.argsort(costs), np.argsort(-costs)):
-        agent = sw.Agent(sw.CAPS(safe_action=sw.SafeAction(features=np.zeros(3)), threshold=0.5, noise=1.0))
+        agent = sw.Agent(
+            sw.SafePosteriorSampling(safe_action=sw.SafeAction(features=np.zeros(3)), threshold=0.5, noise=1.0)
+        )
         agent.decide(np.eye(3))
         agent.learn_log(features[order], np.zeros(200), costs[order])
         ends.append(kept_ends(agent))
@@ -247,7 +253,7 @@ def test_a_log_narrows_what_is_kept_only_after_its_last_row() -> None:
 
 def test_ends_that_pass_each_other_leave_the_larger_as_the_upper_one() -> None:
     """Declared noise a hundred times too small: what is seen contradicts itself, and the dearer reading stands."""
-    policy = sw.CAPS(
+    policy = sw.SafePosteriorSampling(
         safe_action=sw.SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.01, check_assumptions=False
     )
     agent, random = sw.Agent(policy), np.random.default_rng(1)
@@ -283,15 +289,15 @@ SETTINGS: dict[str, Any] = {"safe_action": sw.SafeAction(features=np.zeros(2)), 
 )
 def test_bad_settings_are_refused_in_a_sentence(settings: dict[str, Any], parts: list[str]) -> None:
     with refused(sw.InvalidProblem, *parts):
-        sw.CAPS(**SETTINGS | settings)
+        sw.SafePosteriorSampling(**SETTINGS | settings)
 
 
 def test_a_safe_action_worth_more_than_anything_can_be_is_refused() -> None:
     safe = sw.SafeAction(features=[0.6, 0.0], reward=0.5, cost=0.1)
     with refused(sw.InvalidProblem, ErrorCode.BOUND_EXCEEDED):
-        sw.CAPS(**SETTINGS | {"safe_action": safe, "mean_reward_bound": 0.4})
+        sw.SafePosteriorSampling(**SETTINGS | {"safe_action": safe, "mean_reward_bound": 0.4})
     with refused(sw.InvalidProblem, ErrorCode.BOUND_EXCEEDED):
-        sw.ArmsCAPS(
+        sw.SafeArmPosteriorSampling(
             arms=2, safe_action=sw.SafeAction(arm=0, reward=0.5, cost=0.1), threshold=0.5, mean_reward_bound=0.4
         )
 
@@ -300,7 +306,7 @@ def test_a_safe_action_worth_more_than_anything_can_be_is_refused() -> None:
 @pytest.mark.parametrize("delta", [1e-50, 0.999])
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 def test_extreme_declarations_are_played(noise: float, delta: float, mixtures: bool) -> None:
-    policy = sw.CAPS(**SETTINGS | {"noise": noise, "delta": delta, "mixtures": mixtures})
+    policy = sw.SafePosteriorSampling(**SETTINGS | {"noise": noise, "delta": delta, "mixtures": mixtures})
     agent = sw.Agent(policy)
     for _ in range(20):
         decision = agent.decide(np.eye(2))
@@ -311,19 +317,21 @@ def test_extreme_declarations_are_played(noise: float, delta: float, mixtures: b
 
 def test_many_limits_have_room_for_their_draws() -> None:
     """130 limits and one look: each signal has its own row of draws."""
-    policy = sw.CAPS(**SETTINGS | {"threshold": [0.5] * 130, "safe_action": sw.SafeAction(features=np.zeros(9))})
+    policy = sw.SafePosteriorSampling(
+        **SETTINGS | {"threshold": [0.5] * 130, "safe_action": sw.SafeAction(features=np.zeros(9))}
+    )
     seen = policy.rounds.play(policy.start().memory, np.eye(9), np.empty(0, dtype=bool), sw.RandomKey())
     assert seen.workspace.work.size >= (131 + 2) * 9
 
 
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 def test_nothing_eligible_leaves_the_safe_action(mixtures: bool) -> None:
-    policy = sw.CAPS(**SETTINGS, mixtures=mixtures)
-    offered = sw.FiniteSet(np.eye(2)) if mixtures else sw.Rays(np.eye(2))
+    policy = sw.SafePosteriorSampling(**SETTINGS, mixtures=mixtures)
+    offered = sw.FiniteSet(np.eye(2)) if mixtures else sw.RaySet(np.eye(2))
     decision = policy.decide(policy.start(), offered.only([False, True]))
     assert decision.action_index == 1
     decision = policy.decide(policy.start(), np.zeros((1, 2)))  # all that is offered is the safe action once more
-    assert decision.reason is Reason.NO_BETTER_ACTION
+    assert decision.reason is FallbackReason.NO_BETTER_ACTION
 
 
 def world(baseline: str) -> tuple[sw.SafeAction, sw.LinearWorld]:
@@ -332,7 +340,7 @@ def world(baseline: str) -> tuple[sw.SafeAction, sw.LinearWorld]:
     features = np.array([0.5, 0.0, 0.0, 0.0])
     known = {"reward": float(features @ theta), "cost": float(features @ mu)}
     safe = sw.SafeAction(features=features, **(known if baseline == "known" else {}))
-    return safe, sw.LinearWorld(reward=theta, cost=mu, actions=sw.Rays(targets), noise=0.1)
+    return safe, sw.LinearWorld(reward=theta, cost=mu, actions=sw.RaySet(targets), noise=0.1)
 
 
 @pytest.mark.compiled
@@ -340,7 +348,9 @@ def world(baseline: str) -> tuple[sw.SafeAction, sw.LinearWorld]:
 @pytest.mark.parametrize("mixtures", [False, True], ids=["rays", "mixtures"])
 def test_what_is_hoped_for_is_possible_and_limits_are_kept(baseline: str, mixtures: bool) -> None:
     safe, truth = world(baseline)
-    policy = sw.CAPS(safe_action=safe, threshold=0.4, noise=0.1, mean_cost_bound=1.0, mixtures=mixtures)
+    policy = sw.SafePosteriorSampling(
+        safe_action=safe, threshold=0.4, noise=0.1, mean_cost_bound=1.0, mixtures=mixtures
+    )
     result = sw.simulate(policy, truth, rounds=20_000, runs=5, seed=2, audit=True, progress=False)
     assert result.audit is not None
     assert not result.audit["optimism_failures"].any()
@@ -353,7 +363,7 @@ def test_the_certificate_bounds_the_regret_of_a_greedy_proposal() -> None:
     """Greedy, it settles on a wrong ray for ever; the less patience, the sooner the certificate says so."""
     regrets = []
     for patience in (1e9, 5.0, 1.0):
-        policy = sw.CAPS(
+        policy = sw.SafePosteriorSampling(
             safe_action=at_zero(5), threshold=0.5, noise=1.0, posterior_scale=0.0, max_regret_ratio=patience
         )
         result = sw.simulate(policy, shifted(5), rounds=100_000, runs=2, seed=3, progress=False)
@@ -371,9 +381,9 @@ def test_regret_levels_off_on_rays_from_an_action_of_unknown_value(size: int) ->
     theta, mu = theta / np.linalg.norm(theta), mu / np.linalg.norm(mu) / 1.2
     targets = np.vstack([np.eye(4), np.random.default_rng(3).normal(size=(4, 4))])
     targets /= np.linalg.norm(targets, axis=1, keepdims=True)
-    truth = sw.LinearWorld(reward=theta, cost=mu, actions=sw.Rays(targets), noise=0.1)
+    truth = sw.LinearWorld(reward=theta, cost=mu, actions=sw.RaySet(targets), noise=0.1)
     safe = sw.SafeAction(features=[0.5, 0.0, 0.0, 0.0])
-    policy = sw.CAPS(safe_action=safe, threshold=0.45, noise=0.1, mean_cost_bound=1.0)
+    policy = sw.SafePosteriorSampling(safe_action=safe, threshold=0.45, noise=0.1, mean_cost_bound=1.0)
     regret = sw.simulate(policy, truth, rounds=size, runs=2, seed=5, record_points=2, progress=False).regret.mean(
         axis=0
     )

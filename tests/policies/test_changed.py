@@ -63,19 +63,19 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
             [ErrorCode.PROBLEM_MISMATCH, "name of the reward was 'spend' and is 'money'"],
         ),
         (
-            {"actions": ["nothing", "digest", "offer", "sale"]},
+            {"action_names": ["nothing", "digest", "offer", "sale"]},
             [ErrorCode.PROBLEM_MISMATCH, "'sale' are new", "agent.add_action('sale')"],
         ),
         (
-            {"actions": ["nothing", "offer", "digest"]},
+            {"action_names": ["nothing", "offer", "digest"]},
             [ErrorCode.PROBLEM_MISMATCH, "another order", "'nothing', 'digest', 'offer'"],
         ),
         (
-            {"actions": ["nothing", "offer"]},
+            {"action_names": ["nothing", "offer"]},
             [ErrorCode.PROBLEM_MISMATCH, "'digest', which the problem given lacks", "`only`"],
         ),
-        ({"actions": ["sale", "nothing", "digest", "offer"]}, [ErrorCode.PROBLEM_MISMATCH, "at the end"]),
-        ({"safe": "digest"}, [ErrorCode.PROBLEM_MISMATCH, "safe was 'nothing' and is 'digest'"]),
+        ({"action_names": ["sale", "nothing", "digest", "offer"]}, [ErrorCode.PROBLEM_MISMATCH, "at the end"]),
+        ({"safe_name": "digest"}, [ErrorCode.PROBLEM_MISMATCH, "safe_name was 'nothing' and is 'digest'"]),
         ({"delta": 0.1}, [ErrorCode.PROBLEM_MISMATCH, "delta was 0.05 and is 0.1"]),
         (
             {"context": {"age": (18, 99), "tenure": (-1, 1)}},
@@ -93,7 +93,7 @@ def test_the_same_problem_loads_also_after_an_action_was_added(saved: Path, tmp_
     agent = sw.Agent.load(saved, problem())
     agent.add_action("sale")
     agent.save(tmp_path / "more.json")
-    more = problem(actions=["nothing", "digest", "offer", "sale"])
+    more = problem(action_names=["nothing", "digest", "offer", "sale"])
     again = sw.Agent.load(tmp_path / "more.json", more)
     assert again.decide(USER).to_dict() == agent.decide(USER).to_dict()
     refuses(
@@ -113,7 +113,7 @@ def test_a_problem_and_a_policy_are_told_apart(saved: Path) -> None:
 
 def test_a_problem_in_toml_is_no_saved_agent_and_says_how_to_make_one(saved: Path, tmp_path: Path) -> None:
     place = tmp_path / "problem.toml"
-    place.write_text('actions = ["a", "b"]\nsafe = "a"\nreward = { name = "r" }\nlimits = { c = 0.5 }\n')
+    place.write_text('action_names = ["a", "b"]\nsafe_name = "a"\nreward = { name = "r" }\nlimits = { c = 0.5 }\n')
     refuses(lambda: sw.Agent.load(place), sw.InvalidFile, ErrorCode.FILE_WRONG_KIND)
     refuses(lambda: sw.Problem.load(saved), sw.InvalidFile, ErrorCode.FILE_INVALID, "sw.Agent.load")
     place.write_text("safe = .02")

@@ -13,23 +13,23 @@ from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.arms import split_delta
 from stagewise.models.average_bounds import LOG_WEIGHTS, LOWER_ETAS, UPPER_ETAS
 from stagewise.models.context import compute_action_shares, compute_upper_shares
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.policy import PlayedAction, PolicyState
 from stagewise.problem.errors import ErrorCode
 
 SAFE = sw.SafeAction(arm=0, reward=0.05, cost={"opt_out": 0.01, "spend": 0.1})
 LIMITS = {"opt_out": 0.02, "spend": 0.4}
 UPPER, OTHER = (0.05 * share for share in split_delta(2))  # of δ, for each cost's upper ends, and every other end
-UPPERS = 0.9 * np.array(
-    [0.05, 0.475, 0.475]
-)  # of UPPER: the upper end of the safe action, which is declared, has little
+UPPERS = 0.9 * np.array([0.05, 0.475, 0.475])  # of UPPER: the declared safe action's upper end has little
 
 
-def policy(**settings: Any) -> ContextCAPS:
-    return ContextCAPS(**{"actions": 3, "context": 2, "safe_action": SAFE, "threshold": LIMITS} | settings)
+def policy(**settings: Any) -> SafeContextPosteriorSampling:
+    return SafeContextPosteriorSampling(
+        **{"actions": 3, "context": 2, "safe_action": SAFE, "threshold": LIMITS} | settings
+    )
 
 
-def bounds_of(made: ContextCAPS, state: PolicyState, context: sw.ContextVector) -> np.ndarray:
+def bounds_of(made: SafeContextPosteriorSampling, state: PolicyState, context: sw.ContextVector) -> np.ndarray:
     """Return the lowest and the highest plausible means (2, 1 + m, K + 1)."""
     rows = made.rows_for(context)
     seen = made.rounds.play(state.memory, rows, context.get_eligible(made.actions), sw.RandomKey())
@@ -51,7 +51,7 @@ def interval(pulls: int, mean: float, lower: float, upper: float) -> tuple[float
     return ends[0], ends[1]
 
 
-def played(made: ContextCAPS, action: int, context: sw.ContextVector) -> PlayedAction:
+def played(made: SafeContextPosteriorSampling, action: int, context: sw.ContextVector) -> PlayedAction:
     return PlayedAction(made.rows_for(context)[action].copy(), action)
 
 
@@ -159,7 +159,7 @@ def test_without_a_declared_cost_the_safe_action_is_learned_first() -> None:
     made = policy(safe_action=sw.SafeAction(arm=0), threshold={"opt_out": 0.2, "spend": 0.4})
     agent = sw.Agent(made, seed=1)
     first = made.decide(made.start(), sw.ContextVector([0.0, 0.0]))
-    assert first.reason is sw.Reason.SAFE_ACTION_COST_UNCERTAIN
+    assert first.reason is sw.FallbackReason.SAFE_ACTION_COST_UNCERTAIN
     for _ in range(400):
         decision = agent.decide(sw.ContextVector([0.0, 0.0]))
         agent.learn(decision, reward=0.1 + 0.4 * (decision.action_index > 0), cost=[0.0, 0.0])
@@ -208,7 +208,7 @@ def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any], wor
         (sw.ContextVector([0.1]), [ErrorCode.WRONG_SHAPE]),
         (sw.ContextVector([0.1, 0.2], segments=[1]), [ErrorCode.WRONG_SHAPE]),
         (sw.ContextVector([0.1, 34.0]), [ErrorCode.CONTEXT_OUT_OF_RANGE]),
-        (sw.Arms(3), [ErrorCode.WRONG_TYPE]),
+        (sw.ArmSet(3), [ErrorCode.WRONG_TYPE]),
     ],
 )
 def test_contexts_of_another_shape_are_refused(context: Any, words: list[str]) -> None:

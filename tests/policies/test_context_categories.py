@@ -24,9 +24,12 @@ ROWS = 60
 
 def problem(by: Any = "plan", **changes: Any) -> sw.Problem:
     settings: dict[str, Any] = {
-        "actions": ["nothing", "digest", "offer"], "safe": "nothing", "context": CONTEXT, "reward": sw.Reward("click"),
+        "action_names": ["nothing", "digest", "offer"],
+        "safe_name": "nothing",
+        "context": CONTEXT,
+        "reward": sw.Reward("click"),
         "limits": {"opt_out": sw.Limit(0.2, safe_bound=0.0, by=by)},
-    }  # fmt: skip
+    }
     return sw.Problem(**settings | changes)
 
 
@@ -134,8 +137,8 @@ def test_a_file_a_snapshot_and_a_replica_continue_to_the_bit(tmp_path: Path) -> 
 
 def test_a_toml_file_declares_the_same_problem(tmp_path: Path) -> None:
     text = """
-        actions = ["nothing", "digest", "offer"]
-        safe = "nothing"
+        action_names = ["nothing", "digest", "offer"]
+        safe_name = "nothing"
         reward = { name = "click" }
         limits.opt_out = { at_most = 0.2, safe_bound = 0.0, by = "plan" }
         [context]
@@ -156,7 +159,7 @@ def test_a_category_changes_what_a_linear_reward_learns() -> None:
     """'offer' is clicked by the plan 'pro' only."""
     asked = problem(limits={"opt_out": sw.Limit(0.5, safe_bound=0.0, model="rates")}, context={"plan": CONTEXT["plan"]})
     chance, rows = np.random.default_rng(1), 6_000
-    plan, done = chance.choice(["free", "basic", "pro", "gold"], rows), chance.choice(list(asked.actions), rows)
+    plan, done = chance.choice(["free", "basic", "pro", "gold"], rows), chance.choice(list(asked.action_names), rows)
     click = np.where((plan == "pro") == (done == "offer"), 0.8, 0.2)
     agent = sw.Agent(asked, seed=1)
     agent.learn_log_frame({"action": done, "plan": plan, "click": click, "opt_out": np.zeros(rows)})
@@ -177,13 +180,13 @@ def test_a_world_plays_encoded_users() -> None:
 
 def test_features_of_levels_are_checked_in_rows() -> None:
     settings: dict[str, Any] = {"actions": 2, "safe_action": sw.SafeAction(arm=0, cost=0.0), "threshold": 0.1}
-    policy = sw.ContextCAPS(context=3, levels=[3], **settings)
+    policy = sw.SafeContextPosteriorSampling(context=3, levels=[3], **settings)
     assert policy.feature_bounds.round(3).tolist() == [1.0, 1.366, 1.366]
     policy.decide(policy.start(), sw.ContextVector([1.0, 1.3, -1.0]))
     with refused(sw.InvalidActions, ErrorCode.CONTEXT_OUT_OF_RANGE):
         policy.decide(policy.start(), sw.ContextVector([1.3, 1.0, -1.0]))
     with refused(sw.InvalidProblem, ErrorCode.TOO_LARGE):
-        sw.ContextCAPS(context=1, levels=[3], **settings)
+        sw.SafeContextPosteriorSampling(context=1, levels=[3], **settings)
 
 
 @pytest.mark.parametrize("value", ["gold", "frее", "__other__", 7])

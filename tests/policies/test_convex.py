@@ -15,14 +15,14 @@ from stagewise import (
     ROFUL,
     Agent,
     AtLeast,
-    Ball,
-    Box,
+    BallSet,
+    BoxSet,
     Decision,
-    Ellipsoid,
+    EllipsoidSet,
     FiniteSet,
     InvalidActions,
     LinUCB,
-    Polytope,
+    PolytopeSet,
     SafeAction,
     SafeLTS,
 )
@@ -94,13 +94,13 @@ def test_optimism_on_the_event_up_to_the_gap(name: str, kind: Any, shape: str) -
 def test_the_gap_of_roful_in_a_ball_is_nothing_and_that_of_lc_lucb_moderate(kind: Any) -> None:
     instance = instance_of("zero safe action", 3)
     policy, state = learned(kind, instance)
-    decision = policy.decide(state, Ball(1.0))
+    decision = policy.decide(state, BallSet(1.0))
     assert decision.solver_gap <= (1e-6 if kind is ROFUL else 0.5 * decision.optimistic_reward)
 
 
 def test_the_first_decision_takes_the_longest_safe_step() -> None:
     policy = LCLUCB(safe_action=AT_ZERO, threshold=0.5, noise=0.1)
-    decision = policy.decide(policy.start(), Ball(1.0))
+    decision = policy.decide(policy.start(), BallSet(1.0))
     assert decision.step_size == pytest.approx(0.5)
     assert np.linalg.norm(decision.action) == pytest.approx(0.5)
     assert decision.solver_gap == pytest.approx(0.0, abs=1e-6)
@@ -133,7 +133,7 @@ def test_sets_and_rays_may_alternate() -> None:
     rng = np.random.default_rng(0)
     for round_ in range(30):
         decision = agent.decide(
-            [np.eye(3), Ball(1.0), Box(-np.ones(3), np.ones(3)) if round_ else np.eye(3)][round_ % 3]
+            [np.eye(3), BallSet(1.0), BoxSet(-np.ones(3), np.ones(3)) if round_ else np.eye(3)][round_ % 3]
         )
         agent.learn(decision, float(decision.action[0] + 0.1 * rng.normal()), float(decision.action[1]))
     assert agent.round == 30
@@ -142,7 +142,7 @@ def test_sets_and_rays_may_alternate() -> None:
 def test_the_safe_action_on_the_edge_of_the_set_is_in_it() -> None:
     safe = SafeAction(features=[1.0, 0.0], reward=0.2, cost=0.1)
     policy = LCLUCB(safe_action=safe, threshold=0.4, noise=0.1, mean_cost_bound=1.0)
-    for actions in (Ball(1.0), Box([0.0, 0.0], [1.0, 1.0]), Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])):
+    for actions in (BallSet(1.0), BoxSet([0.0, 0.0], [1.0, 1.0]), PolytopeSet([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])):
         decision = policy.decide(policy.start(), actions)
         assert decision.message is None
         assert decision.pessimistic_cost[0] <= 0.4
@@ -153,7 +153,7 @@ def test_a_simplex_is_played_in_its_plane() -> None:
     safe = SafeAction(features=[1.0, 0.0, 0.0], reward=0.2, cost=0.1)
     agent = Agent(ROFUL(safe_action=safe, threshold=[0.4], noise=0.1))
     for _ in range(20):
-        decision = agent.decide(Polytope(np.eye(3)))
+        decision = agent.decide(PolytopeSet(np.eye(3)))
         assert decision.action.sum() == pytest.approx(1.0)
         assert decision.action.min() >= -1e-9
         agent.learn(decision, float(decision.action @ [0.2, 0.9, 0.1]), float(decision.action @ [0.1, 0.5, 0.1]))
@@ -163,20 +163,20 @@ def test_a_simplex_is_played_in_its_plane() -> None:
 def test_limits_from_below_work_too() -> None:
     safe = SafeAction(features=[0.5, 0.5], reward=0.2, cost={"clicks": 0.4})
     policy = LCLUCB(safe_action=safe, threshold={"clicks": AtLeast(0.2)}, noise=0.1)
-    decision = policy.decide(policy.start(), Ball(1.0))
+    decision = policy.decide(policy.start(), BallSet(1.0))
     assert decision.message is None
     assert decision.pessimistic_cost[0] >= 0.2
 
 
 def test_a_policy_that_still_warms_up_plays_the_safe_action() -> None:
     policy = LCLUCB(safe_action=SafeAction(features=[0.5, 0.5]), threshold=0.5, noise=0.1)
-    decision = policy.decide(policy.start(), Ball(1.0))
+    decision = policy.decide(policy.start(), BallSet(1.0))
     assert decision.message is not None
     assert decision.solver_gap == 0.0
     assert np.array_equal(decision.action, [0.5, 0.5])
 
 
-@pytest.mark.parametrize("actions", [Box(-np.ones(3), np.ones(3)), Polytope(np.vstack([np.eye(3), -np.eye(3)]))])
+@pytest.mark.parametrize("actions", [BoxSet(-np.ones(3), np.ones(3)), PolytopeSet(np.vstack([np.eye(3), -np.eye(3)]))])
 def test_mixtures_take_a_polytope_by_its_vertices(actions: Any) -> None:
     for policy in (OPLB(safe_action=AT_ZERO, threshold=0.5, noise=0.1, mean_cost_bound=1.0), LinUCB(noise=0.1)):
         ours = policy.decide(policy.start(), actions)
@@ -190,7 +190,7 @@ def decided(kind: Any, actions: Any, **settings: Any) -> Decision:
     return policy.decide(policy.start(), actions)
 
 
-@pytest.mark.parametrize("actions", [Ball(1.0), Ellipsoid(np.eye(3))])
+@pytest.mark.parametrize("actions", [BallSet(1.0), EllipsoidSet(np.eye(3))])
 def test_mixtures_refuse_infinitely_many_extreme_points(actions: Any) -> None:
     with refused(InvalidActions, ErrorCode.UNSUPPORTED_ACTIONS, type(actions).__name__):
         decided(OPLB, actions)
@@ -198,14 +198,14 @@ def test_mixtures_refuse_infinitely_many_extreme_points(actions: Any) -> None:
 
 def test_a_sampler_refuses_a_convex_set() -> None:
     with refused(InvalidActions, ErrorCode.UNSUPPORTED_ACTIONS):
-        decided(SafeLTS, Ball(1.0))
+        decided(SafeLTS, BallSet(1.0))
 
 
 OUTSIDE: dict[str, Any] = {
-    "ball": Ball(1.0, [2.0, 0.0, 0.0]),
-    "ellipsoid": Ellipsoid(np.eye(3), [0.0, 1.1, 0.0]),
-    "box": Box(np.ones(3), 2.0 * np.ones(3)),
-    "polytope": Polytope(np.eye(3)),
+    "ball": BallSet(1.0, [2.0, 0.0, 0.0]),
+    "ellipsoid": EllipsoidSet(np.eye(3), [0.0, 1.1, 0.0]),
+    "box": BoxSet(np.ones(3), 2.0 * np.ones(3)),
+    "polytope": PolytopeSet(np.eye(3)),
 }
 
 
@@ -217,16 +217,16 @@ def test_a_set_without_the_safe_action_is_refused(kind: Any, actions: Any) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("actions", [Ball(1.0, np.zeros(2)), Box([-1.0], [1.0]), Ellipsoid(np.eye(4))])
+@pytest.mark.parametrize("actions", [BallSet(1.0, np.zeros(2)), BoxSet([-1.0], [1.0]), EllipsoidSet(np.eye(4))])
 def test_a_set_of_another_dimension_is_refused(kind: Any, actions: Any) -> None:
     with refused(InvalidActions, ErrorCode.DIMENSION_MISMATCH, actions.dimension):
         decided(kind, actions)
 
 
 def test_the_papers_radius_refuses_actions_that_are_too_long() -> None:
-    assert decided(LCLUCB, Ball(1.0), radius="paper").message is None
+    assert decided(LCLUCB, BallSet(1.0), radius="paper").message is None
     with refused(InvalidActions, ErrorCode.BOUND_EXCEEDED):
-        decided(LCLUCB, Ball(2.0), radius="paper")
+        decided(LCLUCB, BallSet(2.0), radius="paper")
 
 
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
@@ -235,7 +235,7 @@ def test_on_a_line_with_a_known_cost_nothing_is_left_to_learn_and_the_limit_is_m
     kind: Any, reward: float | None
 ) -> None:
     safe = SafeAction(features=[1.0], reward=reward, cost=0.2)
-    for actions in (Ball(4.0), Box([-1.0], [4.0])):
+    for actions in (BallSet(4.0), BoxSet([-1.0], [4.0])):
         agent = Agent(kind(safe_action=safe, threshold=0.5, noise=0.1, mean_cost_bound=4.0))
         for _ in range(5):
             decision = agent.decide(actions)

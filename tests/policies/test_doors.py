@@ -43,7 +43,9 @@ SETTINGS: dict[str, tuple[Callable[[], Any], list[str]]] = {
         [ErrorCode.CONFLICTING_SETTINGS],
     ),
     "limits that are no tables": (
-        lambda: sw.Problem.from_dict({"actions": ["a", "b"], "safe": "a", "reward": {"name": "click"}, "limits": 3}),
+        lambda: sw.Problem.from_dict(
+            {"action_names": ["a", "b"], "safe_name": "a", "reward": {"name": "click"}, "limits": 3}
+        ),
         [ErrorCode.WRONG_TYPE],
     ),
 }
@@ -54,7 +56,7 @@ def test_settings(call: Callable[[], Any], parts: list[str]) -> None:
     refuses(call, InvalidProblem, *parts)
 
 
-def context_rows(policy: sw.ContextCAPS) -> np.ndarray[Any, Any]:
+def context_rows(policy: sw.SafeContextPosteriorSampling) -> np.ndarray[Any, Any]:
     return np.array(policy.rows_for(sw.ContextVector([0.5])))
 
 
@@ -79,7 +81,7 @@ ROWS: dict[str, tuple[Callable[[np.ndarray[Any, Any]], Any], str]] = {
 @pytest.mark.parametrize(("offer", "part"), ROWS.values(), ids=ROWS)
 def test_rows_for_a_user(offer: Callable[[np.ndarray[Any, Any]], Any], part: str) -> None:
     """Kernels do not check bounds: a row of another action would be read as if it were this one's."""
-    policy = sw.ContextCAPS(**CONTEXT)
+    policy = sw.SafeContextPosteriorSampling(**CONTEXT)
     rows = context_rows(policy)
     assert policy.decide(policy.start(), sw.FiniteSet(rows)).action_index == 0
     refuses(lambda: policy.decide(policy.start(), offer(rows)), InvalidActions, part)
@@ -165,7 +167,7 @@ def test_a_count_of_a_file_that_is_none(count: Any, tmp_path: Path) -> None:
 def test_a_decision_told_with_a_safe_action_that_no_round_had() -> None:
     policy = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=ROVING, dimension=2)
     agent = Agent(policy, name="here")
-    rays = sw.Rays(np.eye(2), safe=[0.0, 0.1])
+    rays = sw.RaySet(np.eye(2), safe=[0.0, 0.1])
     told = sw.Replica(agent.snapshot(), name="there").decide(rays).to_dict()
     for safe in ("nothing", [0, [0.0, 0.1]], [0, [0.0, 0.1], ["x"], 0.0]):
         refuses(lambda safe=safe: agent.register_decision({**told, "safe": safe}), InvalidOutcome, ErrorCode.WRONG_TYPE)  # type: ignore[misc]
@@ -177,7 +179,7 @@ def test_a_decision_told_with_a_safe_action_that_no_round_had() -> None:
 def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() -> None:
     """Else nobody would notice that the safe action of a round costs more than was declared of it."""
     policy = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=ROVING, dimension=2)
-    agent, own, rays = Agent(policy), Agent(policy), sw.Rays(np.eye(2), safe=[0.0, 0.1])
+    agent, own, rays = Agent(policy), Agent(policy), sw.RaySet(np.eye(2), safe=[0.0, 0.1])
     replica = sw.Replica(agent.snapshot(), name="there")
     for _ in range(3):
         told, mine = replica.decide(rays).to_dict(), own.decide(rays)
@@ -186,7 +188,7 @@ def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() ->
         own._queue.played[mine.round] = PlayedAction(np.array([0.0, 0.1]), -1, 0.0, mine._safe)
         own.learn(mine.round, reward=0.0, cost=0.9)
     assert np.array_equal(agent.state.memory, own.state.memory)
-    assert agent.decide(rays).reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert agent.decide(rays).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
 
 
 def test_a_user_is_still_decided_for_after_all_this() -> None:

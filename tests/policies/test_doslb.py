@@ -6,7 +6,7 @@ from tests.contracts.policy import Case, PolicyContract
 from tests.contracts.test_policies import cases, linear_problems
 
 import stagewise as sw
-from stagewise import DOSLB, OPLB, ROFUL, FiniteSet, Outcome, Rays, SafeAction
+from stagewise import DOSLB, OPLB, ROFUL, FiniteSet, Outcome, RaySet, SafeAction
 from stagewise_reproduction.instances import shifted
 
 
@@ -33,7 +33,7 @@ class TestDOSLBOnFiniteSets(PolicyContract):
 def learned(policy: object, rounds: int = 30) -> object:
     random, state = np.random.default_rng(1), policy.start()
     for _ in range(rounds):
-        decision = policy.decide(state, Rays(random.normal(size=(4, 3)) / 2.0))
+        decision = policy.decide(state, RaySet(random.normal(size=(4, 3)) / 2.0))
         state = policy.learn(state, decision, Outcome(random.normal() / 10.0, random.normal() / 10.0))
     return state
 
@@ -43,7 +43,7 @@ def test_it_chooses_what_roful_chooses_and_steps_no_less_far() -> None:
     bold, careful = DOSLB(**settings), ROFUL(**settings)
     state, random, farther = learned(careful), np.random.default_rng(2), 0
     for _ in range(50):
-        rays = Rays(random.normal(size=(5, 3)))
+        rays = RaySet(random.normal(size=(5, 3)))
         one, other = bold.decide(state, rays), careful.decide(state, rays)
         assert (one.action_index, one.optimistic_reward) == (other.action_index, other.optimistic_reward)
         assert one.step_size >= other.step_size

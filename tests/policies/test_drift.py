@@ -13,7 +13,9 @@ GROUPS = 20
 
 def problem(by: str | None = "group", **more: Any) -> sw.Problem:
     limits = {"opt_out": sw.Limit(0.5, safe_bound=0.4, by=by)}
-    return sw.Problem(actions=["plain", "offer"], safe="plain", reward=sw.Reward("click"), limits=limits, **more)
+    return sw.Problem(
+        action_names=["plain", "offer"], safe_name="plain", reward=sw.Reward("click"), limits=limits, **more
+    )
 
 
 def told(chance: np.random.Generator, rates: Any, rows: int, groups: Any = None) -> dict[str, Any]:
@@ -48,7 +50,9 @@ def test_a_mean_that_moves_in_every_segment_is_found_by_all_of_them_together() -
 def test_a_mean_that_moves_for_every_action_is_found_by_all_of_them_together() -> None:
     actions = ["plain", *(f"offer {i}" for i in range(12))]
     limits = {"opt_out": sw.Limit(0.5, safe_bound=0.4, model="rates")}
-    agent = sw.Agent(sw.Problem(actions=actions, safe="plain", reward=sw.Reward("click"), limits=limits), seed=1)
+    agent = sw.Agent(
+        sw.Problem(action_names=actions, safe_name="plain", reward=sw.Reward("click"), limits=limits), seed=1
+    )
     chance = np.random.default_rng(1)
     for rate in (0.05, 0.05, 0.18):
         chosen = chance.integers(13, size=1000)
@@ -75,8 +79,8 @@ def test_another_mix_of_segments_whose_means_stay_is_no_drift(by: str | None, bl
 def test_a_signal_is_held_against_its_own_outcomes() -> None:
     """Ten of one signal were learned, and four hundred of the other."""
     windowed = sw.Problem(
-        actions=["plain", "offer"],
-        safe="plain",
+        action_names=["plain", "offer"],
+        safe_name="plain",
         reward=sw.Reward("click", window="1d"),
         limits={"opt_out": sw.Limit(0.5, safe_bound=0.4, window="1d", model="rates")},
     )
@@ -116,7 +120,7 @@ def test_a_replica_goes_on_where_its_learner_was_told_to() -> None:
     agent = sw.Agent(problem(None), seed=1)
     rows = {"action": ["plain"] * 400, "click": [0] * 400, "opt_out": [1] * 400}
     agent.learn_log_frame(rows)
-    assert sw.Replica(agent.snapshot(), name="a").decide({}).reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert sw.Replica(agent.snapshot(), name="a").decide({}).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     agent.decide({})
     for finding in agent.health():
         if finding.verdict == "contradicted":

@@ -24,7 +24,7 @@ HEAVY = {"linear": lambda u: 0.03 + 0.025 * u, "logistic": lambda u: 1.0 / (1.0 
 def declare(form: Any) -> sw.Problem:
     """The offer's opt-outs grow with what a user was sent; the plain message costs a hundredth."""
     return sw.Problem(
-        actions=["plain", "offer"], safe="plain", context={"sends": (0, 20)}, reward=sw.Reward("click"),
+        action_names=["plain", "offer"], safe_name="plain", context={"sends": (0, 20)}, reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(LIMIT, safe_bound=0.01, model=form)},
     )  # fmt: skip
 
@@ -114,7 +114,7 @@ def test_a_wide_prior_has_a_price_that_is_a_number() -> None:
         for p in (1e-6, 0.02, 0.5, 0.98):
             exact = np.logaddexp(np.log1p(-p), np.log(p) + np.sqrt(variance) * nodes) @ (weights / weights.sum())
             assert exact * 0.97 <= ROW_PRICE(p, variance) < 1e5
-    wide = sw.ContextCAPS(
+    wide = sw.SafeContextPosteriorSampling(
         actions=2, context=3, reward_model="rates", cost_model="logistic", slope_scale=300.0, threshold=0.1,
         safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.01),
     )  # fmt: skip
@@ -125,6 +125,6 @@ def test_a_wide_prior_has_a_price_that_is_a_number() -> None:
 @pytest.mark.long
 @FORMS
 def test_a_forecast_plays_it(form: str) -> None:
-    made = sw.forecast(log(form, 1200), declare(form), users_per_day=4, days=1, runs=38)
+    made = sw.forecast_from_log(log(form, 1200), declare(form), users_per_day=4, days=1, runs=38)
     assert "opt_out" in str(made)
     assert made.to_dict()["runs"] == 38

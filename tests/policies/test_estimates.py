@@ -12,8 +12,8 @@ from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import choose_batch
 
 SAID = Problem(
-    actions=["nothing", "digest", "offer"],
-    safe="nothing",
+    action_names=["nothing", "digest", "offer"],
+    safe_name="nothing",
     context={"age": (18.0, 98.0)},
     reward=sw.Reward("minutes", low=0.0, high=30.0),
     limits={
@@ -106,7 +106,7 @@ def test_a_contradiction_shows_what_the_data_say() -> None:
 
 def test_where_nothing_is_estimated_nothing_is_shown() -> None:
     policy = sw.AlwaysSafe(safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-    decision = pickle.loads(pickle.dumps(policy.decide(policy.start(), sw.Arms(2))))
+    decision = pickle.loads(pickle.dumps(policy.decide(policy.start(), sw.ArmSet(2))))
     assert (decision.estimated_reward, decision.estimated_cost) == (None, None)
     assert decision.to_dict()["estimated_reward"] is None
     (line,) = [line for line in decision.explain().splitlines() if line.startswith("* ")]
@@ -118,14 +118,14 @@ def test_on_a_ray_they_are_those_of_the_point_that_is_played() -> None:
     safe = sw.SafeAction(features=[0.1, 0.0], reward=0.06, cost=0.02)
     for policy in (
         sw.LCLUCB(safe_action=safe, threshold=0.2, noise=0.01),
-        sw.CAPS(safe_action=safe, threshold=0.2, noise=0.01),
+        sw.SafePosteriorSampling(safe_action=safe, threshold=0.2, noise=0.01),
     ):
         agent = sw.Agent(policy, seed=1)
         for _ in range(300):
             targets = random.uniform(-0.7, 0.7, size=(4, 2))
-            decision = agent.decide(sw.Rays(targets))
+            decision = agent.decide(sw.RaySet(targets))
             agent.learn(decision, reward=theta @ decision.action, cost=mu @ decision.action)
-        decision = agent.decide(sw.Rays(np.eye(2)))
+        decision = agent.decide(sw.RaySet(np.eye(2)))
         assert decision.estimated_reward == pytest.approx(theta @ decision.action, abs=0.02)
         assert decision.estimated_cost == pytest.approx([mu @ decision.action], abs=0.02)
         (played,) = [row for row in decision._table().rows if row.played]  # type: ignore[misc]
@@ -136,13 +136,13 @@ def decided(kind: str, max_regret_ratio: float) -> list[Any]:
     """Return decisions of a certified policy on its way, before each is learned from."""
     random, made = np.random.default_rng(2), []
     if kind == "arms":
-        policy: Any = sw.ArmsCAPS(
+        policy: Any = sw.SafeArmPosteriorSampling(
             arms=4,
             safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0),
             threshold=0.1,
             max_regret_ratio=max_regret_ratio,
         )
-        offered: Any = sw.Arms(4)
+        offered: Any = sw.ArmSet(4)
     else:
         safe = sw.SafeAction(features=np.zeros(3), **({} if kind == "unknown" else {"reward": 0.0, "cost": 0.0}))
         settings: Any = {
@@ -151,9 +151,9 @@ def decided(kind: str, max_regret_ratio: float) -> list[Any]:
             "mixtures": kind == "mixtures",
             "max_regret_ratio": max_regret_ratio,
         }
-        policy = sw.CAPS(safe_action=safe, **settings)
+        policy = sw.SafePosteriorSampling(safe_action=safe, **settings)
         targets = random.uniform(-0.5, 0.5, size=(5, 3))
-        offered = sw.FiniteSet(targets) if kind == "mixtures" else sw.Rays(targets)
+        offered = sw.FiniteSet(targets) if kind == "mixtures" else sw.RaySet(targets)
     agent = sw.Agent(policy, seed=1)
     for _ in range(250):
         decision = agent.decide(offered)
@@ -200,7 +200,7 @@ def test_what_was_sampled_tells_why_this_one(kind: str) -> None:
 
 def test_a_mixture_has_a_row_of_its_own() -> None:
     policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-    decision = policy.decide(policy.start(), sw.Arms(2), sw.RandomKey(seed=1))
+    decision = policy.decide(policy.start(), sw.ArmSet(2), sw.RandomKey(seed=1))
     *rows, mixture = decision._table().rows  # type: ignore[misc]
     assert mixture.label == "mixture"
     assert mixture.weight == pytest.approx(1.0)

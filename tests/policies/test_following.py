@@ -72,7 +72,7 @@ def test_a_changed_array_is_noticed() -> None:
     assert agent.state.memory[CACHED] == CACHE_DISABLED
 
 
-@pytest.mark.parametrize("kind", [*KINDS, sw.SafeLTS, sw.CAPS, sw.LinUCB])
+@pytest.mark.parametrize("kind", [*KINDS, sw.SafeLTS, sw.SafePosteriorSampling, sw.LinUCB])
 def test_a_followed_memory_is_saved_and_loaded_to_the_bit(kind: Any, tmp_path: Any) -> None:
     safe = {} if kind is sw.LinUCB else {"safe_action": sw.SafeAction(features=np.zeros(3)), "threshold": 0.5}
     agent, targets = sw.Agent(kind(noise=0.1, **safe), seed=3), np.eye(3)

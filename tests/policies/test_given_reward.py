@@ -19,7 +19,11 @@ LIMITS = {
 
 
 def guard(**changes: Any) -> sw.Problem:
-    settings: dict[str, Any] = {"actions": ["nothing", "digest", "offer"], "safe": "nothing", "limits": LIMITS}
+    settings: dict[str, Any] = {
+        "action_names": ["nothing", "digest", "offer"],
+        "safe_name": "nothing",
+        "limits": LIMITS,
+    }
     return sw.Problem(**settings | {"context": {"age": (18, 99)}} | changes)
 
 
@@ -79,7 +83,7 @@ def test_a_log_needs_no_reward_and_is_learned_once() -> None:
         agent.learn_log_frame(build_log(20), reward="click")
     assert caught.value.code is ErrorCode.UNUSED_SETTING
     assert all(finding.signal != "reward" for finding in agent.health())
-    report = sw.doctor(build_log(), guard())
+    report = sw.check_log(build_log(), guard())
     assert not [finding for finding in report.findings if finding.verdict == "contradicts"]
 
 

@@ -292,7 +292,7 @@ def test_nonsense_is_refused(settings: dict[str, Any], part: str) -> None:
         sw.OPLB(safe_action=sw.SafeAction(features=[0.0]), threshold=0.3, noise=0.1, **settings)
 
 
-WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.1)
+WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet([[1.0, 0.0], [0.0, 1.0]]), noise=0.1)
 
 
 def assert_played_in_python(policy: sw.OPLB) -> None:

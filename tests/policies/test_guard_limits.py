@@ -43,7 +43,7 @@ def draw_weights(random: Any, eligible: list[str]) -> dict[str, float]:
 @pytest.mark.parametrize("kind", LIMITS)
 def test_the_limits_hold_for_every_proposal(kind: str) -> None:
     problem = sw.Problem(
-        actions=NAMES, safe="safe", context={"age": (0, 1)}, reward=sw.Reward("click", model="rates"),
+        action_names=NAMES, safe_name="safe", context={"age": (0, 1)}, reward=sw.Reward("click", model="rates"),
         limits=LIMITS[kind],
     )  # fmt: skip
     random, agent, judged, held = np.random.default_rng(7), sw.Agent(problem, seed=3), 0, 0

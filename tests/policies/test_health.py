@@ -14,9 +14,9 @@ from stagewise.agent import monitor
 from stagewise.agent.health_findings import Check, Verdict
 from stagewise.problem.errors import ErrorCode
 
-ARMS = sw.Arms(3)
+ARMS = sw.ArmSet(3)
 SAFE = sw.SafeAction(arm=0, reward=0.0, cost=0.001)
-RARE: dict[str, Any] = {"arms": 3, "safe_action": SAFE, "threshold": {"opt_out": 0.02}, "radius": "kl"}
+RARE: dict[str, Any] = {"arms": 3, "safe_action": SAFE, "threshold": {"opt_out": 0.02}, "interval": "kl"}
 NAME = "safe cost of opt_out"
 
 
@@ -26,7 +26,7 @@ def told(agent: sw.Agent) -> dict[str, str]:
 
 def found(decision: sw.Decision) -> tuple[str, str]:
     """Return the contradiction that a decision was stopped by, and its limit."""
-    assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert decision.reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     assert decision.reason_details is not None
     return decision.reason_details.details["found"], decision.reason_details.details["limit"]
 
@@ -52,7 +52,7 @@ def test_a_contradiction_stops_exploration_in_the_first_decision_after_it_is_cer
             assert decision.probabilities is not None
             assert decision.probabilities[0] == 1.0
             assert decision.reason_details is not None
-            assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
+            assert decision.reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
             assert decision.reason_details.details["limit"] == "opt_out"
             assert decision.reason_details.details["declared"] == 0.001
             after += 1
@@ -121,13 +121,13 @@ def test_what_no_decision_has_met_yet_can_be_acknowledged() -> None:
 def test_what_comes_to_light_behind_something_acknowledged_stops_again() -> None:
     """A kernel stops at the first contradiction; behind it stands another."""
     safe = sw.SafeAction(arm=0, reward=0.0, cost={"a": 0.001, "b": 0.001})
-    agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"a": 0.02, "b": 0.02}, radius="kl"))
+    agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"a": 0.02, "b": 0.02}, interval="kl"))
     agent.learn_log([0] * 40, [0.0] * 40, {"a": [1.0] * 8 + [0.0] * 32, "b": [0.0] * 40})
-    assert found(agent.decide(sw.Arms(2))) == ("safe_cost", "a")
+    assert found(agent.decide(sw.ArmSet(2))) == ("safe_cost", "a")
     agent.acknowledge_alert("safe cost of a")
-    assert agent.decide(sw.Arms(2)).message is None
+    assert agent.decide(sw.ArmSet(2)).message is None
     agent.learn_log([0] * 40, [0.0] * 40, {"a": [0.0] * 40, "b": [1.0] * 8 + [0.0] * 32})
-    assert found(agent.decide(sw.Arms(2))) == ("safe_cost", "b")
+    assert found(agent.decide(sw.ArmSet(2))) == ("safe_cost", "b")
 
 
 def test_without_the_watch_health_still_tells() -> None:
@@ -199,7 +199,7 @@ def test_findings_print_and_are_plain() -> None:
 
 
 OFF = sw.SafeAction(features=[0.6, 0.0], reward=0.1, cost=0.1)
-KINDS = [sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.CAPS]
+KINDS = [sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.SafePosteriorSampling]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -215,7 +215,7 @@ def test_every_policy_stops_and_goes_on(kind: Any) -> None:
         if finding.verdict == "contradicted":
             agent.acknowledge_alert(finding.name)
     decision = agent.decide(0.8 * np.eye(2))
-    assert decision.reason is not sw.Reason.ASSUMPTION_CONTRADICTED
+    assert decision.reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED
     agent.learn(decision, 0.1, 0.1)
 
 
@@ -223,11 +223,11 @@ def test_a_class_of_functions_stops_and_goes_on() -> None:
     table, safe = [[0.1, 0.6], [0.1, 0.2]], sw.SafeAction(arm=0, reward=0.1, cost=0.1)
     agent = sw.Agent(sw.OPNLB(reward_class=table, cost_class=table, safe_action=safe, threshold=0.4))
     agent.learn_log(np.zeros(2000, dtype=int), np.full(2000, 0.1), np.full(2000, 0.5))
-    assert found(agent.decide(sw.Arms(2)))[1] == "cost"
+    assert found(agent.decide(sw.ArmSet(2)))[1] == "cost"
     finding = agent.health()["declared value of cost"]
     assert (finding.check, finding.signal, finding.verdict) == (Check.DECLARED_VALUE, "cost", Verdict.CONTRADICTED)
     agent.acknowledge_alert("declared value of cost")
-    assert agent.decide(sw.Arms(2)).reason is not sw.Reason.ASSUMPTION_CONTRADICTED
+    assert agent.decide(sw.ArmSet(2)).reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED
 
 
 # Means that move
@@ -247,7 +247,7 @@ def moving(
 
 def test_a_cost_that_rises_stops_an_agent_until_a_person_looks() -> None:
     safe = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
-    agent, chance = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold=0.5, radius="kl")), np.random.default_rng(1)
+    agent, chance = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold=0.5, interval="kl")), np.random.default_rng(1)
     agent.learn_log([1] * 400, [0.5] * 400, [0.0] * 360 + [1.0] * 40)
 
     def early(arm: int, random: Any) -> float:
@@ -256,23 +256,23 @@ def test_a_cost_that_rises_stops_an_agent_until_a_person_looks() -> None:
     def late(arm: int, random: Any) -> float:
         return float(arm == 1 and random.random() < 0.45)
 
-    assert moving(agent, sw.Arms(2), early, 300, chance) is None
+    assert moving(agent, sw.ArmSet(2), early, 300, chance) is None
     assert told(agent)["drift of cost"] == "fine"
-    cause = moving(agent, sw.Arms(2), late, 1500, chance)
+    cause = moving(agent, sw.ArmSet(2), late, 1500, chance)
     assert cause is not None
     drift = cause.details
     assert (drift["found"], drift["limit"], drift["action"]) == ("drift", "cost", "arm 1")
     assert (drift["early"], drift["unit"], round(drift["early_mean"], 4)) == (656, "pull", 0.0915)
     assert told(agent)["drift of cost"] == "contradicted"
     agent.acknowledge_alert("drift of cost", "a new season")
-    assert moving(agent, sw.Arms(2), late, 700, chance) is None  # what came before no longer counts against it
+    assert moving(agent, sw.ArmSet(2), late, 700, chance) is None  # what came before no longer counts against it
     assert told(agent)["drift of cost"] == "unknown"
     agent.learn_log([1] * 400, [0.5] * 400, [0.0] * 220 + [1.0] * 180)
-    assert agent.decide(sw.Arms(2)).message is None  # the next mark
+    assert agent.decide(sw.ArmSet(2)).message is None  # the next mark
     agent.learn_log([1] * 400, [0.5] * 400, [1.0] * 180 + [0.0] * 220)
     assert told(agent)["drift of cost"] == "fine"
     agent.learn_log([1] * 2000, [0.5] * 2000, [0.0] * 2000)
-    assert found(agent.decide(sw.Arms(2))) == ("drift", "cost")  # and another season
+    assert found(agent.decide(sw.ArmSet(2))) == ("drift", "cost")  # and another season
 
 
 def test_a_linear_cost_that_turns_is_found() -> None:
@@ -303,7 +303,7 @@ def drifted(seed: int, early: float, late: float, rows: int = 100) -> bool:
     for part in range(10):
         coins = chance.random(rows) < (early if part < 4 else late)
         agent.learn_log([1] * rows, np.zeros(rows), coins)
-        decision = agent.decide(sw.Arms(2))
+        decision = agent.decide(sw.ArmSet(2))
         stopped = stopped or (
             decision.reason_details is not None and decision.reason_details.details.get("found") == "drift"
         )

@@ -123,8 +123,8 @@ def test_settings_that_promise_nothing_are_refused(changed: dict[str, Any], word
 @pytest.mark.parametrize(
     ("actions", "words"),
     [
-        (sw.Rays([[1.0, 0.0]]), ErrorCode.UNSUPPORTED_ACTIONS),
-        (sw.Arms(3), ErrorCode.UNSUPPORTED_ACTIONS),
+        (sw.RaySet([[1.0, 0.0]]), ErrorCode.UNSUPPORTED_ACTIONS),
+        (sw.ArmSet(3), ErrorCode.UNSUPPORTED_ACTIONS),
         ([[1.0, 0.0, 0.0]], ErrorCode.DIMENSION_MISMATCH),
         ([[float("nan"), 0.0]], ErrorCode.NOT_FINITE),
         ([[float("inf"), 0.0]], ErrorCode.NOT_FINITE),

@@ -11,15 +11,15 @@ from tests.policies.reading import BASELINES, Reading, decided, longest, random_
 from tests.problem.refusal import refused
 from tests.sizes import sized
 
-from stagewise import LCLUCB, ROFUL, AtLeast, InvalidActions, InvalidProblem, Outcome, RandomKey, Rays, SafeAction
+from stagewise import LCLUCB, ROFUL, AtLeast, InvalidActions, InvalidProblem, Outcome, RandomKey, RaySet, SafeAction
 from stagewise.engine.compile import Floats
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 
 SEEDS = range(10)
 UNKNOWN_COST = ["cost unknown", "unknown"]
-SAFE_IS_BETTER = Reason.NO_BETTER_ACTION
+SAFE_IS_BETTER = FallbackReason.NO_BETTER_ACTION
 
 
 # The best of all rays and steps
@@ -125,7 +125,7 @@ def test_the_pessimistic_cost_is_within_its_limit_to_the_bit_at_every_size(
     problem = random_problem(seed, baseline, constraints, dimension, scale=scale)
     bound = max(0.85 * scale, 1.05 * float(np.max(problem.settings["threshold"])))
     decision = decided(kind, problem, mean_cost_bound=bound if clipped else None)
-    assert decision.reason is not Reason.NO_CERTIFIED_ACTION
+    assert decision.reason is not FallbackReason.NO_CERTIFIED_ACTION
     if decision.action_index is not None:
         assert decision.step_size > 0.0
         assert (decision.pessimistic_cost <= decision.thresholds).all()
@@ -175,7 +175,7 @@ def test_a_bound_on_mean_costs_lengthens_steps(baseline: str) -> None:
         problem = random_problem(seed, baseline, 3)
         ready = [problem.ready(LCLUCB, mean_cost_bound=bound) for bound in (0.85, None)]
         for ray in range(len(problem.targets)):
-            only = Rays(problem.targets).only([ray])
+            only = RaySet(problem.targets).only([ray])
             clipped, bare = (policy.decide(state, only, RandomKey()) for policy, state in ready)
             if clipped.action_index == bare.action_index == ray:
                 assert clipped.step_size >= bare.step_size
@@ -225,7 +225,7 @@ def test_where_the_safe_cost_is_unknown_the_safe_action_is_played_until_it_is_ce
     seen = problem._replace(actions=problem.actions[: round_ + 1], values=problem.values[: round_ + 1])
     before = problem._replace(actions=problem.actions[: round_ - 1], values=problem.values[: round_ - 1])
     assert 10 < round_ < 899
-    assert all(reason is Reason.SAFE_ACTION_COST_UNCERTAIN for reason in fallbacks[:-1])
+    assert all(reason is FallbackReason.SAFE_ACTION_COST_UNCERTAIN for reason in fallbacks[:-1])
     assert is_certified(reading_of(seen))
     assert not is_certified(reading_of(before))
 
@@ -255,5 +255,5 @@ def test_the_papers_radius_refuses_a_longer_safe_action_than_it_holds_for() -> N
 def test_steps_shown_while_the_safe_cost_is_uncertain_lie_on_the_ray() -> None:
     policy = LCLUCB(safe_action=SafeAction(features=[0.5, 0.0, 0.0]), threshold=0.3, noise=0.1, mean_cost_bound=None)
     decision = policy.decide(policy.start(), np.vstack([np.eye(3), -np.eye(3)]), RandomKey())
-    assert decision.reason is Reason.SAFE_ACTION_COST_UNCERTAIN
+    assert decision.reason is FallbackReason.SAFE_ACTION_COST_UNCERTAIN
     assert all(0.0 <= row.weight <= 1.0 for row in decision._table().rows)

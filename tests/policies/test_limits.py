@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 
 from stagewise import (
-    CAPS,
     LCLUCB,
     OPB,
     OPLB,
     ROFUL,
     Agent,
-    Arms,
+    ArmSet,
     AtLeast,
     Decision,
     SafeAction,
     SafeLTS,
+    SafePosteriorSampling,
     TimesSafe,
 )
 
-LINEAR = {"LCLUCB": LCLUCB, "ROFUL": ROFUL, "SafeLTS": SafeLTS, "OPLB": OPLB, "CAPS": CAPS}
+LINEAR = {"LCLUCB": LCLUCB, "ROFUL": ROFUL, "SafeLTS": SafeLTS, "OPLB": OPLB, "CAPS": SafePosteriorSampling}
 PARAMETERS = np.array([[0.6, 0.3], [0.4, -0.5]])
 SAFE = [0.5, -0.4]
 REWARD, VALUE = (PARAMETERS @ SAFE).tolist()
@@ -75,7 +75,7 @@ def test_at_least_is_at_most_of_the_flipped_signal_for_arms() -> None:
         agent = Agent(OPB(arms=3, safe_action=safe, threshold=threshold, noise=0.1), seed=8)
         made.append([])
         for round_ in range(200):
-            made[-1].append(agent.decide(Arms(3)))
+            made[-1].append(agent.decide(ArmSet(3)))
             noise = 0.1 * np.random.default_rng([5, round_]).normal(size=2)
             reward, cost = means[:, made[-1][-1].action] + noise
             agent.learn(made[-1][-1], reward=float(reward), cost=sign * float(cost))

@@ -25,23 +25,23 @@ def drifted(decision: sw.Decision) -> str:
 
 def two_limits() -> sw.Agent:
     safe = sw.SafeAction(arm=0, reward=0.0, cost=[0.0, 0.0])
-    return sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"leave": 0.9, "complain": 0.9}, radius="kl"))
+    return sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"leave": 0.9, "complain": 0.9}, interval="kl"))
 
 
 def test_one_acknowledged_drift_leaves_the_other_limit_watched(tmp_path: Path) -> None:
     """What was seen of the other one before the acknowledgement is what tells that it moved after it."""
     agent, zeros, ones = two_limits(), [0.0] * 400, [1.0] * 400
     agent.learn_log([1] * 400, zeros, {"leave": zeros, "complain": zeros})
-    assert agent.decide(sw.Arms(2)).message is None
+    assert agent.decide(sw.ArmSet(2)).message is None
     agent.learn_log([1] * 400, zeros, {"leave": ones, "complain": zeros})
-    assert drifted(agent.decide(sw.Arms(2))) == "leave"
+    assert drifted(agent.decide(sw.ArmSet(2))) == "leave"
     agent.acknowledge_alert("drift of leave", "Ana: a new season")
     assert agent.health()["drift of leave"].details["late"] == 0
     assert agent.health()["drift of complain"].details == {"count": 800, "early": 400, "late": 400}
     agent.save(tmp_path / "agent.json")
     for one in (agent, sw.Agent.load(tmp_path / "agent.json")):
         one.learn_log([1] * 400, zeros, {"leave": ones, "complain": ones})
-        assert drifted(one.decide(sw.Arms(2))) == "complain"
+        assert drifted(one.decide(sw.ArmSet(2))) == "complain"
         details = one.health()["drift of complain"].details
         assert [details[name] for name in ("action", "early", "unit", "early_mean")] == ["arm 1", 800, "pull", 0.0]
         assert told(one)["drift of leave"] != "contradicted"
@@ -62,7 +62,7 @@ def test_one_acknowledged_drift_leaves_the_other_limit_watched(tmp_path: Path) -
 def test_marks_of_another_form_are_refused_on_loading(tmp_path: Path, spoil: Any) -> None:
     agent = two_limits()
     agent.learn_log([1] * 400, [0.0] * 400, {"leave": [0.0] * 400, "complain": [0.0] * 400})
-    agent.decide(sw.Arms(2))
+    agent.decide(sw.ArmSet(2))
     agent.save(tmp_path / "agent.json")
     content = json.loads((tmp_path / "agent.json").read_text())
     assert content["statistics"]["tracks"]["leave"]["marks"]
@@ -75,7 +75,7 @@ def test_marks_of_another_form_are_refused_on_loading(tmp_path: Path, spoil: Any
 
 def test_marks_of_fewer_segments_load(tmp_path: Path) -> None:
     limits = {"leave": sw.Limit(0.5, safe_bound=0.1, by="country")}
-    agent = sw.Agent(sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("click"), limits=limits))
+    agent = sw.Agent(sw.Problem(action_names=["a", "b"], safe_name="a", reward=sw.Reward("click"), limits=limits))
     for country in ("NZ", "AU"):
         agent.learn_log_frame({"action": ["b"] * 40, "click": [0] * 40, "leave": [0] * 40, "country": [country] * 40})
         agent.decide({"country": country})

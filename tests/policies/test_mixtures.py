@@ -60,7 +60,7 @@ def test_opb_is_worth_what_highs_finds(m: int, arms: int, seen: int) -> None:
         pulled = rng.integers(arms, size=seen)
         outcome = (rng.uniform(size=(1 + m, seen)) < means[:, pulled]).astype(float)
         agent.learn_log(pulled, outcome[0], outcome[1:].T)
-    check(agent.decide(sw.Arms(arms)))
+    check(agent.decide(sw.ArmSet(arms)))
 
 
 def test_only_eligible_actions_are_mixed() -> None:
@@ -80,8 +80,8 @@ def test_a_slack_too_small_to_mix_with_is_the_reason_that_is_given(slack: float,
     arms = sw.OPB(arms=3, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=[base, base]), **limits)
     safe = sw.SafeAction(features=[1.0, 0.0, 0.0], reward=0.0, cost=[base, base])
     listed = sw.OPLB(safe_action=safe, norm_bound=base + 1.0, **limits)
-    for policy, actions in [(arms, sw.Arms(3)), (listed, sw.FiniteSet([[1.0, 0.5, 0.0], [1.0, 0.0, 0.5]]))]:
+    for policy, actions in [(arms, sw.ArmSet(3)), (listed, sw.FiniteSet([[1.0, 0.5, 0.0], [1.0, 0.0, 0.5]]))]:
         decision = policy.decide(policy.start(), actions)
         best = decision.probabilities[0 if policy is arms else -1]
-        assert decision.reason is (None if best < 1.0 else sw.Reason.MIXTURE_WEIGHT_UNDERFLOW)
+        assert decision.reason is (None if best < 1.0 else sw.FallbackReason.MIXTURE_WEIGHT_UNDERFLOW)
         assert (best < 1.0) == (slack > 1e-12)

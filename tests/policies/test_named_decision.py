@@ -11,8 +11,8 @@ import numpy as np
 import stagewise as sw
 
 SAID = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     reward=sw.Reward("click"),
     limits={
         "opt_out": sw.Limit(0.02, safe_bound=0.001, model="rates"),
@@ -65,7 +65,7 @@ def test_probabilities_are_by_name_whoever_decides(tmp_path: Path) -> None:
         "stopped": stopped.decide(),
         "stopped replica": sw.Replica(stopped.snapshot(), name="pod").decide(),
     }
-    assert decided["stopped"].reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert decided["stopped"].reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     for who, decision in decided.items():
         for one in (
             decision,
@@ -76,6 +76,6 @@ def test_probabilities_are_by_name_whoever_decides(tmp_path: Path) -> None:
             told = [one.probabilities, one._asdict()["probabilities"], one.to_dict()["probabilities"]]
             assert told == [{"nothing": 1.0, "offer": 0.0}] * 3, who
     arms = sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.5), seed=1)
-    for bare in (arms.decide(sw.Arms(2)), sw.Replica(arms.snapshot(), name="pod").decide(sw.Arms(2))):
+    for bare in (arms.decide(sw.ArmSet(2)), sw.Replica(arms.snapshot(), name="pod").decide(sw.ArmSet(2))):
         assert isinstance(bare.probabilities, np.ndarray)
         assert bare.probabilities.shape == (3,)

@@ -38,7 +38,7 @@ features = [0.0, 0.0]
 
 def test_files_commands_loops_and_certificates_know_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
+    world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet(np.eye(2)), noise=0.1)
     safe = sw.SafeAction(features=np.zeros(2))
     with exported(Timid, "policies.timid"):
         timid, bold = (kind(safe_action=safe, threshold=0.3, noise=0.1) for kind in (Timid, sw.LCLUCB))

@@ -16,11 +16,11 @@ from stagewise import (
     OPLB,
     ROFUL,
     Agent,
-    Box,
+    BoxSet,
     FiniteSet,
     InvalidActions,
     LinearWorld,
-    Polytope,
+    PolytopeSet,
     Result,
     SafeAction,
     SafeLTS,
@@ -72,8 +72,8 @@ class Rounded(Diamond):
         del self.hull
 
 
-def polytope(actions: Diamond) -> Polytope:
-    return Polytope(actions.hull.points)
+def polytope(actions: Diamond) -> PolytopeSet:
+    return PolytopeSet(actions.hull.points)
 
 
 def around(safe: Floats, kind: type[Diamond] = Diamond) -> Diamond:
@@ -144,7 +144,7 @@ def test_the_best_point_of_a_box_with_too_many_corners_is_that_of_the_linear_pro
     for m in (1, 2, 4):
         reward, costs, limits = rng.normal(size=20), rng.normal(size=(m, 20)), rng.uniform(0.1, 1.0, size=m)
         witness = -linprog(-reward, costs, limits, bounds=np.column_stack([low, high])).fun
-        assert compute_best_value(Box(low, high), reward, costs, limits) == pytest.approx(witness, rel=1e-9)
+        assert compute_best_value(BoxSet(low, high), reward, costs, limits) == pytest.approx(witness, rel=1e-9)
 
 
 @pytest.mark.long

@@ -102,7 +102,9 @@ def test_declarations(make: Any, words: list[str]) -> None:
 
 def limit_in_toml(tmp_path: Path, limit: str) -> sw.Problem:
     place = tmp_path / "problem.toml"
-    place.write_text(f'actions = ["a", "b"]\nsafe = "a"\nreward = {{ name = "r" }}\nlimits = {{ x = {limit} }}\n')
+    place.write_text(
+        f'action_names = ["a", "b"]\nsafe_name = "a"\nreward = {{ name = "r" }}\nlimits = {{ x = {limit} }}\n'
+    )
     return sw.Problem.load(place)
 
 

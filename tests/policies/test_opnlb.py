@@ -14,9 +14,10 @@ from tests.sizes import sized
 from stagewise import (
     OPNLB,
     Agent,
-    Arms,
+    ArmSet,
     ArmsWorld,
     AtLeast,
+    FallbackReason,
     FiniteFunctionClass,
     FiniteSet,
     FiniteSetWorld,
@@ -24,8 +25,7 @@ from stagewise import (
     InvalidOutcome,
     InvalidProblem,
     PolicyState,
-    Rays,
-    Reason,
+    RaySet,
     SafeAction,
     simulate,
 )
@@ -107,7 +107,7 @@ def test_rows_allow_every_pointwise_mixture(constraints: int) -> None:
 
 def test_pointwise_bounds_are_the_extremes_of_the_plausible_functions() -> None:
     policy = OPNLB(**BASE)
-    table = policy.decide(policy.start(), Arms(3))._table()
+    table = policy.decide(policy.start(), ArmSet(3))._table()
     rows = {row.label: row for row in table.rows}
     lift = 0.9 / policy.thresholds.limits[0]
     assert rows["arm 1"].pessimistic_cost == (0.6,)
@@ -126,12 +126,12 @@ def test_functions_that_contradict_the_safe_action_are_left_out() -> None:
 def test_an_unknown_safe_cost_is_learned_first() -> None:
     costs = [[0.0, 0.5, 0.1], [0.25, 0.5, 0.1]]
     agent = Agent(OPNLB(**{**BASE, "cost_class": costs, "safe_action": SafeAction(arm=0), "noise": 0.1}))
-    first = agent.decide(Arms(3))
-    assert first.reason is Reason.SAFE_ACTION_COST_UNCERTAIN
+    first = agent.decide(ArmSet(3))
+    assert first.reason is FallbackReason.SAFE_ACTION_COST_UNCERTAIN
     agent.drop_pending(agent.round)
     for _ in range(5):
-        agent.learn(agent.decide(Arms(3)), reward=0.1, cost=0.0)
-    assert agent.decide(Arms(3)).message is None
+        agent.learn(agent.decide(ArmSet(3)), reward=0.1, cost=0.0)
+    assert agent.decide(ArmSet(3)).message is None
 
 
 def test_a_class_that_lacks_the_truth_is_noticed_and_the_safe_action_played() -> None:
@@ -139,8 +139,8 @@ def test_a_class_that_lacks_the_truth_is_noticed_and_the_safe_action_played() ->
     agent = Agent(OPNLB(**{**BASE, "noise": 0.1, "check_assumptions": False}))
     agent.learn_log([1] * 20, [0.3] * 20, [0.2] * 20)
     agent.learn_log([1] * 40, [0.3] * 40, [0.6] * 40)
-    decision = agent.decide(Arms(3))
-    assert decision.reason is Reason.NO_PLAUSIBLE_FUNCTION
+    decision = agent.decide(ArmSet(3))
+    assert decision.reason is FallbackReason.NO_PLAUSIBLE_FUNCTION
     assert (decision.action, decision.probabilities[0], decision.pessimistic_cost[0]) == (0, 1.0, 0.0)
     assert "no table" in decision.explain()
 
@@ -148,7 +148,7 @@ def test_a_class_that_lacks_the_truth_is_noticed_and_the_safe_action_played() ->
 def test_a_table_over_listed_features_decides_as_its_callables_do() -> None:
     tables = {name: FiniteFunctionClass(FEATURED[name], features=GRID) for name in ("reward_class", "cost_class")}
     asked, listed = OPNLB(**FEATURED), OPNLB(**{**FEATURED, **tables})
-    for actions in (FiniteSet(GRID), GRID[1:], Rays(GRID[2:]), FiniteSet(GRID).only([1, 3])):
+    for actions in (FiniteSet(GRID), GRID[1:], RaySet(GRID[2:]), FiniteSet(GRID).only([1, 3])):
         one, other = (policy.decide(policy.start(), actions) for policy in (asked, listed))
         assert np.array_equal(one.probabilities, other.probabilities)
         assert one.optimistic_reward == other.optimistic_reward
@@ -178,10 +178,10 @@ def test_arms_are_simulated(method: str) -> None:
 @pytest.mark.parametrize("method", ["pointwise", "rows"])
 def test_where_only_the_safe_arm_is_eligible_it_is_played(method: str) -> None:
     policy = OPNLB(**BASE, method=method)
-    decision = policy.decide(policy.start(), Arms(3).only([0]))
+    decision = policy.decide(policy.start(), ArmSet(3).only([0]))
     assert decision.probabilities.tolist() == [1.0, 0.0, 0.0, 0.0]
     assert (decision.action, decision.optimistic_reward, decision.solver_gap) == (0, 0.1, 0.0)
-    assert decision.reason is Reason.NO_BETTER_ACTION
+    assert decision.reason is FallbackReason.NO_BETTER_ACTION
 
 
 def test_callables_cannot_be_saved_and_their_table_can(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_log_is_learned_from() -> None:
 @pytest.mark.parametrize(("reward", "cost"), [(1.5, 0.1), (0.5, -0.1), (np.nan, 0.1), (0.5, None), (0.5, [0.1, 0.2])])
 def test_bad_outcomes_are_refused_and_change_nothing(reward: Any, cost: Any) -> None:
     agent = Agent(OPNLB(**BASE))
-    decision, before = agent.decide(Arms(3)), agent.state.memory.tobytes()
+    decision, before = agent.decide(ArmSet(3)), agent.state.memory.tobytes()
     codes = ErrorCode.NOT_FINITE, ErrorCode.OUTCOME_MISSING, ErrorCode.OUTCOME_OUT_OF_RANGE, ErrorCode.WRONG_SHAPE
     with refused_with(InvalidOutcome, *codes):
         agent.learn(decision, reward=reward, cost=cost)
@@ -233,7 +233,7 @@ def test_a_limit_from_below_turns_its_class_around() -> None:
             "safe_action": SafeAction(arm=0, reward=0.1, cost=1.0),
         }
     )
-    one, other = (policy.decide(policy.start(), Arms(3)) for policy in (up, OPNLB(**BASE)))
+    one, other = (policy.decide(policy.start(), ArmSet(3)) for policy in (up, OPNLB(**BASE)))
     assert one.probabilities == pytest.approx(other.probabilities, abs=1e-12)
     assert one.pessimistic_cost == pytest.approx(1.0 - other.pessimistic_cost, abs=1e-12)
     assert one.pessimistic_cost[0] >= 0.7

@@ -7,7 +7,7 @@ import pytest
 from tests.policies.classes import BASE, COSTS, FEATURED, GRID, SAFE, line
 from tests.problem.refusal import refused
 
-from stagewise import OPNLB, Arms, InvalidActions, InvalidProblem, SafeAction
+from stagewise import OPNLB, ArmSet, InvalidActions, InvalidProblem, SafeAction
 from stagewise.problem.errors import ErrorCode
 
 
@@ -52,9 +52,9 @@ def test_a_safe_action_without_features_is_refused_where_they_are_needed() -> No
 @pytest.mark.parametrize(
     ("settings", "actions", "words"),
     [
-        (BASE, Arms(4), ErrorCode.UNSUPPORTED_ACTIONS),
+        (BASE, ArmSet(4), ErrorCode.UNSUPPORTED_ACTIONS),
         (BASE, GRID, ErrorCode.UNSUPPORTED_ACTIONS),
-        (FEATURED, Arms(3), ErrorCode.UNSUPPORTED_ACTIONS),
+        (FEATURED, ArmSet(3), ErrorCode.UNSUPPORTED_ACTIONS),
         (FEATURED, [[0.1, 0.2]], ErrorCode.DIMENSION_MISMATCH),
         (FEATURED, [[np.nan]], ErrorCode.NOT_FINITE),
         (FEATURED, [], ErrorCode.WRONG_SHAPE),

@@ -14,7 +14,7 @@ from tests.policies.linear_instances import Case, direction, random_truths
 from tests.policies.witness import Signal, believed, best_mixture, best_on_rays, unlucky
 from tests.sizes import sized
 
-from stagewise import LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, FiniteSet, Rays, SafeAction
+from stagewise import LCLUCB, OPB, OPLB, ROFUL, Agent, ArmSet, FiniteSet, RaySet, SafeAction
 from stagewise.engine.compile import Floats
 
 SEED = 20260801
@@ -48,7 +48,7 @@ def test_lc_lucb_hopes_for_at_least_the_best_point(name: str, size: int) -> None
     for instance in instances_on_event(linear_instances, LINEAR[name], size):
         best = instance.best_point()
         for scale, into in [(None, excesses), (1.0, bare)]:
-            decision = instance.decided(LCLUCB, Rays, reward_confidence_scale=scale)
+            decision = instance.decided(LCLUCB, RaySet, reward_confidence_scale=scale)
             if decision.message is None or LINEAR[name].cost_known:
                 into.append(decision.optimistic_reward - best)
     check_optimism(excesses, bare, size)
@@ -60,7 +60,7 @@ def test_lc_lucb_hopes_for_at_least_the_best_point(name: str, size: int) -> None
 def test_roful_hopes_for_at_least_the_best_point(name: str, size: int) -> None:
     excesses, smallest = [], []
     for instance in instances_on_event(linear_instances, LINEAR[name], size):
-        decision = instance.decided(ROFUL, Rays)
+        decision = instance.decided(ROFUL, RaySet)
         if decision.message is None or LINEAR[name].cost_known:
             excesses.append(decision.optimistic_reward - instance.best_point())
             smallest.append(abs(excesses[-1]) / instance.beliefs[0].radius)
@@ -275,12 +275,12 @@ def test_every_round_of_a_run_over_bernoulli_arms_is_optimistic_on_the_event(
         safe = SafeAction(arm=0, reward=float(truth[0, 0]) if known else None, cost=truth[1:, 0] if known else None)
         limits = np.full(constraints, 0.75)
         agent = Agent(
-            OPB(arms=arms, safe_action=safe, threshold=limits, horizon=horizon, radius="hoeffding", delta=0.2), seed=1
+            OPB(arms=arms, safe_action=safe, threshold=limits, horizon=horizon, interval="hoeffding", delta=0.2), seed=1
         )
         pulls, sums = np.zeros(arms), np.zeros((1 + constraints, arms))
         best = best_mixture(truth[0, 1:], truth[1:, 1:].copy(), truth[0, 0], truth[1:, 0], limits)
         for _ in range(rounds):
-            decision = agent.decide(Arms(arms))
+            decision = agent.decide(ArmSet(arms))
             half = np.array([0.5 * unit_width(max(n, 1), arms, 1 + constraints, horizon, 0.2) for n in pulls])
             inside = np.abs(sums / np.maximum(pulls, 1) - truth) <= half
             if inside[:, pulls > 0].all() and (decision.message is None or known):

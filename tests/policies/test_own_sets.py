@@ -16,7 +16,7 @@ from stagewise.models.per_candidate import PER_CANDIDATE_RIDGE
 from stagewise.models.ridge import RIDGE
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 from stagewise_reproduction.instances import at_zero, shifted
 
 SHARP: dict[str, Any] = {"per_action_bounds": True, "ridge": None}
@@ -101,7 +101,7 @@ def test_every_decision_is_the_one_of_the_page(name: str, m: int, baseline: str)
         )
         decision, directional = policy.decide(state, listed, draw), policy.optimism == "directional"
         if not known.warm:
-            assert decision.reason is Reason.SAFE_ACTION_COST_UNCERTAIN
+            assert decision.reason is FallbackReason.SAFE_ACTION_COST_UNCERTAIN
         elif rays:
             fits = fits_now(told, plays)
             lines = [Line(told, fits, found, target, ray) for ray, target in enumerate(listed)]
@@ -126,7 +126,7 @@ def waits(kind: Any, **settings: Any) -> int:
     state, actions = policy.start(), np.eye(10)[1:]
     for t in range(5000):
         decision = policy.decide(state, actions, sw.RandomKey(0, 0, t))
-        if decision.reason is not Reason.SAFE_ACTION_COST_UNCERTAIN:
+        if decision.reason is not FallbackReason.SAFE_ACTION_COST_UNCERTAIN:
             return t
         state = policy.learn(state, decision, sw.Outcome(0.2, 0.1))
     return 5000
@@ -146,7 +146,7 @@ def test_the_wait_is_as_short_where_rays_are_fresh() -> None:
     for t in range(wait + 1):
         fresh = random.normal(size=(9, 10))
         decision = policy.decide(state, fresh / np.linalg.norm(fresh, axis=1, keepdims=True), sw.RandomKey(0, 0, t))
-        assert (decision.reason is Reason.SAFE_ACTION_COST_UNCERTAIN) == (t < wait)
+        assert (decision.reason is FallbackReason.SAFE_ACTION_COST_UNCERTAIN) == (t < wait)
         state = policy.learn(state, decision, sw.Outcome(0.2, 0.1))
 
 
@@ -168,7 +168,7 @@ def test_what_cannot_be_read_is_refused() -> None:
         sw.OPLB(**told, method="socp")
     with refused(sw.InvalidActions, ErrorCode.UNSUPPORTED_ACTIONS):
         policy = sw.ROFUL(**told)
-        policy.decide(policy.start(), sw.Ball(1.0))
+        policy.decide(policy.start(), sw.BallSet(1.0))
     with refused(sw.InvalidProblem, ErrorCode.WRONG_TYPE):
         sw.LCLUCB(**{**told, "per_action_bounds": 1})
 

@@ -17,8 +17,8 @@ USER = {"age": 30.0, "tenure": 0.1, "country": "NZ"}
 
 def problem(**changes: Any) -> sw.Problem:
     given: dict[str, Any] = {
-        "actions": ["nothing", "digest", "offer"],
-        "safe": "nothing",
+        "action_names": ["nothing", "digest", "offer"],
+        "safe_name": "nothing",
         "context": {"age": (18, 98), "tenure": (-1, 1)},
         "reward": sw.Reward("spend", low=-10.0, high=30.0, safe_bound=0.0),
         "limits": {
@@ -29,6 +29,18 @@ def problem(**changes: Any) -> sw.Problem:
     return sw.Problem(**given | changes)
 
 
+def test_limits_are_a_mapping_or_a_list_with_names() -> None:
+    """What a reader guesses works: a bare name, number or `AtLeast`, one limit, a list of limits."""
+    arms: Any = {"action_names": ["nothing", "offer"], "safe_name": "nothing"}
+    limits = {"opt_out": sw.Limit(0.02), "sales": sw.Limit(sw.AtLeast(0.3))}
+    plain = sw.Problem(**arms, reward=sw.Reward("click"), limits=limits).to_dict()
+    listed: Any = [sw.Limit(0.02, name="opt_out"), sw.Limit(sw.AtLeast(0.3), name="sales")]
+    bare: Any = {"opt_out": 0.02, "sales": sw.AtLeast(0.3)}
+    for given in (listed, tuple(listed), bare):
+        assert sw.Problem(**arms, reward="click", limits=given).to_dict() == plain
+    assert list(sw.Problem(**arms, limits=listed[0]).limits) == ["opt_out"]
+
+
 def test_what_is_chosen_is_told_and_why() -> None:
     text = str(problem())
     assert "'nothing' is safe" in text
@@ -36,7 +48,7 @@ def test_what_is_chosen_is_told_and_why() -> None:
     assert "linear in the context, action by action: there is a context" in text
     assert "one rate for each action in every country: promised to the average user of every country" in text
     assert "at least 20" in text
-    without = str(sw.Problem(actions=["a", "b"], safe="a", reward=REWARD, limits=LIMITS))
+    without = str(sw.Problem(action_names=["a", "b"], safe_name="a", reward=REWARD, limits=LIMITS))
     assert "linear" not in without
 
 
@@ -124,7 +136,7 @@ def test_plain_values_and_toml_tell_the_same_problem(tmp_path: Path) -> None:
     assert again.to_dict() == said.to_dict()
     assert str(again) == str(said)
     loaded = sw.Problem.load(Path(__file__).parents[2] / "examples" / "templates.toml")
-    assert loaded.safe == "today"
+    assert loaded.safe_name == "today"
     assert loaded.windows["complaint"].seconds == 7 * 86400.0
 
 
@@ -152,13 +164,16 @@ def test_an_agent_goes_on_with_one_action_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"safe": "nothin"}, [ErrorCode.UNKNOWN_ACTION, "nothin", "'digest'"]),
-        ({"actions": ["nothing"]}, [ErrorCode.MISSING_VALUE]),
-        ({"actions": ["nothing", "nothing"]}, [ErrorCode.DUPLICATE_NAME]),
-        ({"actions": "nothing"}, [ErrorCode.WRONG_TYPE]),
+        ({"safe_name": "nothin"}, [ErrorCode.UNKNOWN_ACTION, "nothin", "'digest'"]),
+        ({"action_names": ["nothing"]}, [ErrorCode.MISSING_VALUE]),
+        ({"action_names": ["nothing", "nothing"]}, [ErrorCode.DUPLICATE_NAME]),
+        ({"action_names": "nothing"}, [ErrorCode.WRONG_TYPE]),
         ({"reward": 0.5}, [ErrorCode.WRONG_TYPE]),
         ({"limits": {}}, [ErrorCode.WRONG_TYPE]),
-        ({"limits": {"opt_out": 0.02}}, [ErrorCode.WRONG_TYPE]),
+        ({"limits": {"opt_out": "2 %"}}, [ErrorCode.WRONG_TYPE]),
+        ({"limits": [sw.Limit(0.02)]}, [ErrorCode.WRONG_TYPE, "name=..."]),
+        ({"limits": [sw.Limit(0.02, name="a"), sw.Limit(0.1, name="a")]}, [ErrorCode.DUPLICATE_NAME]),
+        ({"limits": {"opt_out": sw.Limit(0.02, name="a")}}, [ErrorCode.CONFLICTING_SETTINGS, "'a'"]),
         ({"limits": {"opt_out": sw.Limit(2.0, model="rates")}}, [ErrorCode.LIMIT_NEVER_BINDS, "2 % is 0.02"]),
         ({"limits": {"opt_out": sw.Limit(0.02, safe_bound=0.03, model="rates")}}, [ErrorCode.SAFE_ACTION_OVER_LIMIT]),
         ({"limits": {"opt_out": sw.Limit(sw.TimesSafe(1.1), model="rates")}}, [ErrorCode.SAFE_COST_UNKNOWN]),
@@ -182,11 +197,19 @@ def test_problems_that_cannot_be_meant_are_refused(changes: dict[str, Any], word
         (lambda: sw.Limit(0.1, missing=0.0, model="rates"), [ErrorCode.CONFLICTING_SETTINGS]),
         (lambda: sw.Limit(0.1, by="country", model="linear"), [ErrorCode.CONFLICTING_SETTINGS]),
         (lambda: sw.Reward(""), [ErrorCode.INVALID_NAME]),
-        (lambda: sw.Problem.from_dict({"actions": ["a", "b"]}), [ErrorCode.MISSING_VALUE]),
-        (lambda: sw.Problem.from_dict({"actoins": ["a", "b"]}), [ErrorCode.UNKNOWN_SETTING, "did you mean 'actions'"]),
+        (lambda: sw.Problem.from_dict({"action_names": ["a", "b"]}), [ErrorCode.MISSING_VALUE]),
+        (
+            lambda: sw.Problem.from_dict({"action_naems": ["a", "b"]}),
+            [ErrorCode.UNKNOWN_SETTING, "did you mean 'action_names'"],
+        ),
         (
             lambda: sw.Problem.from_dict(
-                {"actions": ["a", "b"], "safe": "a", "reward": {"name": "r"}, "limits": {"x": {"at_mots": 0.1}}}
+                {
+                    "action_names": ["a", "b"],
+                    "safe_name": "a",
+                    "reward": {"name": "r"},
+                    "limits": {"x": {"at_mots": 0.1}},
+                }
             ),
             [ErrorCode.CONFLICTING_SETTINGS, "at_most"],
         ),
@@ -239,7 +262,7 @@ def test_an_outcome_by_name_is_the_same_whole_and_signal_by_signal(seen: Any) ->
         "reward": sw.Reward("click", low=-1.0, high=3.0),
         "limits": {"opt_out": sw.Limit(0.4, safe_bound=0.1, model="rates")},
     }
-    problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context=["age", "tenure"], **told)
+    problem = sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", context=["age", "tenure"], **told)
     whole, apart = sw.Agent(problem, seed=3), sw.Agent(problem, seed=3)
     for round_ in range(5):
         user = {"age": 0.1 * round_, "tenure": -0.5}
@@ -254,7 +277,7 @@ def test_an_outcome_by_name_is_the_same_whole_and_signal_by_signal(seen: Any) ->
 @pytest.mark.parametrize("bad", [{"opt_out": 1.5}, {"opt_out": "no"}, {"opt_out": 10**400}, {"opt_uot": 1.0}])
 def test_a_bad_outcome_by_name_is_refused_and_counted_and_nothing_changes(bad: Any) -> None:
     told = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.4, safe_bound=0.1, model="rates")}}
-    agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **told), seed=3)
+    agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **told), seed=3)
     decision, before = agent.decide(), agent.state.memory
     codes = ErrorCode.OUTCOME_OUT_OF_RANGE, ErrorCode.OUT_OF_RANGE, ErrorCode.UNKNOWN_SIGNAL, ErrorCode.WRONG_TYPE
     with refused_with(sw.InvalidOutcome, *codes, names="opt"):

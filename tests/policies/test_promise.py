@@ -13,7 +13,7 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.problem.promise import Promise, describe_promise
 from stagewise.records.random_key import RandomKey
 
-BASE: dict[str, Any] = {"actions": ["plain", "offer"], "safe": "plain", "reward": sw.Reward("click")}
+BASE: dict[str, Any] = {"action_names": ["plain", "offer"], "safe_name": "plain", "reward": sw.Reward("click")}
 BOTH = sw.Problem(**BASE, limits={"opt_out": sw.Limit(0.05, safe_bound=0.01, by=["country", "plan"])}, context=["age"])
 
 
@@ -149,5 +149,5 @@ def test_a_log_is_checked_in_every_combination() -> None:
         "click": (rng.random(rows) < 0.2) * 1.0,
         "opt_out": (rng.random(rows) < np.where(bad, 0.2, 0.005)) * 1.0,
     }
-    report = sw.doctor(log, BOTH)
+    report = sw.check_log(log, BOTH)
     assert any("NZ, b" in str(finding) for finding in report.findings if finding.verdict == "contradicts")

@@ -18,14 +18,14 @@ WORST = 4  # its reward is below the safe action's, and it costs nothing
 OFF = np.array([0.2, 0.1, 0.0])
 
 
-class Worst(sw.CAPS):
+class Worst(sw.SafePosteriorSampling):
     """Proposes the worst of all candidates, for ever."""
 
     def propose(self, known: Intervals, draw: sw.RandomKey) -> int:
         return WORST
 
 
-class Greedy(sw.CAPS):
+class Greedy(sw.SafePosteriorSampling):
     """Proposes what looks best, as if the middle of every interval were the truth."""
 
     def propose(self, known: Intervals, draw: sw.RandomKey) -> int:
@@ -33,7 +33,7 @@ class Greedy(sw.CAPS):
         return int(np.argmax(np.where(known.eligible, looks, -np.inf)))
 
 
-class Safest(sw.CAPS):
+class Safest(sw.SafePosteriorSampling):
     """Proposes the safe action."""
 
     def propose(self, known: Intervals, draw: sw.RandomKey) -> int:
@@ -41,7 +41,7 @@ class Safest(sw.CAPS):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Named(sw.CAPS):
+class Named(sw.SafePosteriorSampling):
     """Proposes whatever it is told to."""
 
     what: Any = None
@@ -78,7 +78,12 @@ def test_no_round_costs_more_than_patience_times_what_is_unknown(
     kind: Any, max_regret_ratio: float, mixtures: bool
 ) -> None:
     policy, random = policy_of(kind, mixtures=mixtures, max_regret_ratio=max_regret_ratio), np.random.default_rng(3)
-    plain, agent, overruled, followed = policy_of(sw.CAPS, mixtures=mixtures), sw.Agent(policy, seed=1), 0, 0
+    plain, agent, overruled, followed = (
+        policy_of(sw.SafePosteriorSampling, mixtures=mixtures),
+        sw.Agent(policy, seed=1),
+        0,
+        0,
+    )
     best = sw.simulate(plain, world(), rounds=1, progress=False).optimum[0, 0]
     for t in range(250):
         seen = policy.rounds.play(agent.state.memory, TARGETS, np.empty(0, dtype=bool), sw.RandomKey(1, 0, t))
@@ -109,7 +114,7 @@ def test_no_round_costs_more_than_patience_times_what_is_unknown(
 
 
 def world() -> sw.LinearWorld:
-    return sw.LinearWorld(reward=REWARD, cost=COST, actions=sw.Rays(TARGETS), noise=0.05)
+    return sw.LinearWorld(reward=REWARD, cost=COST, actions=sw.RaySet(TARGETS), noise=0.05)
 
 
 @pytest.mark.long
@@ -129,7 +134,7 @@ def test_no_proposal_is_the_draws_own(mixtures: bool) -> None:
     told: dict[str, Any] = {"mixtures": mixtures}
     one, other = (
         sw.simulate(policy_of(kind, **told), world(), rounds=60, seed=2, backend="python", progress=False)
-        for kind in (Named, sw.CAPS)
+        for kind in (Named, sw.SafePosteriorSampling)
     )
     np.testing.assert_array_equal(one.regret, other.regret)
 
@@ -138,4 +143,4 @@ def test_no_proposal_is_the_draws_own(mixtures: bool) -> None:
 def test_what_cannot_be_proposed_is_refused(what: Any) -> None:
     policy = policy_of(Named, what=what)
     with refused(sw.InvalidProblem, ErrorCode.INVALID_DECISION):
-        policy.decide(policy.start(), sw.Rays(TARGETS).only([0, 2, 3]))
+        policy.decide(policy.start(), sw.RaySet(TARGETS).only([0, 2, 3]))

@@ -19,7 +19,7 @@ RATES = {"nothing": 0.0, "digest": 0.004, "offer": 0.018, "sale": 0.05}
 
 
 def campaign(**changes: Any) -> sw.Problem:
-    settings: dict[str, Any] = {"actions": ACTIONS, "safe": "nothing", "reward": sw.Reward("click")}
+    settings: dict[str, Any] = {"action_names": ACTIONS, "safe_name": "nothing", "reward": sw.Reward("click")}
     return sw.Problem(**settings | {"limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}} | changes)
 
 
@@ -98,7 +98,7 @@ def test_rule_f_is_the_optimum_of_its_program(limits: int, kind: str) -> None:
         names = [f"a{i}" for i in range(count)]
         safe = 0.01 if kind == "cheaper than the safe action" else 0.0
         bounds = {f"c{j}": sw.Limit(0.02 + 0.04 * j, safe_bound=safe) for j in range(limits)}
-        problem = sw.Problem(actions=names, safe="a1", reward=sw.Reward("click"), limits=bounds)
+        problem = sw.Problem(action_names=names, safe_name="a1", reward=sw.Reward("click"), limits=bounds)
         policy = problem.policy()
         rows = np.column_stack([np.repeat(np.arange(count), 80), np.ones(80 * count)]).astype(float)
         chances = random.uniform(0.0, 0.08, (count, limits))
@@ -148,7 +148,7 @@ def test_scores_play_the_best_safe_mixture_of_what_is_certified() -> None:
 def test_scores_are_in_the_range_of_the_reward() -> None:
     agent = sw.Agent(campaign(reward=sw.Reward("minutes", low=-10.0, high=30.0)), seed=1)
     decision: Any = agent.decide(scores={"digest": 20.0, "offer": 5.0, "sale": -1.0, "nothing": 30.0})
-    assert (decision.action, decision.reason) == ("nothing", sw.Reason.NO_BETTER_ACTION)
+    assert (decision.action, decision.reason) == ("nothing", sw.FallbackReason.NO_BETTER_ACTION)
     assert decision.proposal.scores["digest"] == pytest.approx(20.0)
     assert decision.estimated_reward == pytest.approx(30.0)
 
@@ -211,7 +211,7 @@ def test_weights_that_exceed_one_by_rounding_are_scaled() -> None:
 def test_only_a_problem_takes_proposals() -> None:
     policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
     with pytest.raises(sw.InvalidActions) as caught:
-        sw.Agent(policy).decide(sw.Arms(2), propose="offer")
+        sw.Agent(policy).decide(sw.ArmSet(2), propose="offer")
     assert caught.value.code is sw.ErrorCode.UNSUPPORTED
 
 
@@ -220,7 +220,7 @@ def test_a_contradiction_holds_all_of_a_proposal_back() -> None:
     agent.learn_log_frame({"action": ["nothing"] * 900, "click": [0.0] * 900, "opt_out": [1.0, 0.0] * 450})
     for call in ({"propose": {"offer": 0.6, "nothing": 0.4}}, {"scores": {"digest": 0.1, "offer": 0.4, "sale": 0.1}}):
         decision: Any = agent.decide(**call)
-        assert (shares(decision), decision.reason) == ({"nothing": 1.0}, sw.Reason.ASSUMPTION_CONTRADICTED)
+        assert (shares(decision), decision.reason) == ({"nothing": 1.0}, sw.FallbackReason.ASSUMPTION_CONTRADICTED)
         if "propose" in call:
             assert decision.proposal.overlap == pytest.approx(0.4)
             assert decision.proposal.held_back == {"offer": 0.6}
@@ -233,7 +233,7 @@ def test_a_contradiction_holds_all_of_a_proposal_back() -> None:
 def test_an_unknown_safe_cost_is_learned_first() -> None:
     agent = sw.Agent(campaign(limits={"opt_out": sw.Limit(0.02)}), seed=1)
     decision: Any = agent.decide(propose="offer")
-    assert (shares(decision), decision.reason) == ({"nothing": 1.0}, sw.Reason.SAFE_ACTION_COST_UNCERTAIN)
+    assert (shares(decision), decision.reason) == ({"nothing": 1.0}, sw.FallbackReason.SAFE_ACTION_COST_UNCERTAIN)
     assert decision.proposal.overlap == 0.0
 
 

@@ -15,10 +15,12 @@ LIMIT = 0.1
 MU, THETA = np.array([0.04, 0.03, -0.02, 0.02, -0.01, 0.05]), np.array([0.3, 0.1, 0.0, 0.4, 0.1, -0.1])
 
 
-def policy(**changed: Any) -> sw.CAPS:
+def policy(**changed: Any) -> sw.SafePosteriorSampling:
     safe = sw.SafeAction(features=np.zeros(6), reward=0.0, cost=0.0)
     told: dict[str, Any] = {"noise": 0.5, "norm_bound": [1.0, 0.3], "delta": 0.1, "threshold": LIMIT}
-    return sw.CAPS(**{"safe_action": safe, "mixtures": True, "rare_costs": True, "blocks": 2, **told, **changed})
+    return sw.SafePosteriorSampling(
+        **{"safe_action": safe, "mixtures": True, "rare_costs": True, "blocks": 2, **told, **changed}
+    )
 
 
 def crossed(user: Any, template: int) -> np.ndarray:
@@ -100,7 +102,7 @@ def test_costs_that_no_rate_explains_end_in_the_safe_action() -> None:
         decision = agent.decide(offered(seed))
         agent.learn(decision, reward=0.0, cost=1.0)
     decision = agent.decide(offered(0))
-    assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert decision.reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     found = decision.reason_details.details
     assert (found["found"], found["limit"]) == (Contradiction.NO_LINEAR_MEAN, "cost")
     assert decision.probabilities[-1] == 1.0
@@ -138,7 +140,7 @@ def test_it_refuses_what_it_cannot_learn_from() -> None:
 MEAN, MISSED = 0.5, list[bool]()
 
 
-class Watching(sw.CAPS):
+class Watching(sw.SafePosteriorSampling):
     """CAPS that writes down what is known of the only candidate's reward."""
 
     def propose(self, known: Any, draw: Any) -> int:

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from tests.policies.reading import BASELINES, Problem, decided, random_problem, reading_of
 
-from stagewise import LCLUCB, ROFUL, RandomKey, Rays, SafeAction
+from stagewise import LCLUCB, ROFUL, RandomKey, RaySet, SafeAction
 from stagewise.policies.policy import PlayedAction
 from stagewise.records.decision import Decision
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 
-SAFE_IS_BETTER = Reason.NO_BETTER_ACTION
+SAFE_IS_BETTER = FallbackReason.NO_BETTER_ACTION
 
 
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL])
@@ -113,7 +113,7 @@ def test_where_the_safe_action_is_preferred_its_shown_bounds_say_so() -> None:
 def test_a_mask_is_as_good_as_a_shorter_list(baseline: str, kind: Any) -> None:
     for problem, decision in better_than_safe(kind, baseline, 5):
         rest = [ray for ray in range(len(problem.targets)) if ray != decision.action_index]
-        masked = decided(kind, problem, Rays(problem.targets).only(rest))
+        masked = decided(kind, problem, RaySet(problem.targets).only(rest))
         shorter = decided(kind, problem, problem.targets[rest])
         assert masked.action_index == (rest[shorter.action_index] if shorter.action_index is not None else None)
         assert (masked.step_size, masked.optimistic_reward, masked.message) == (
@@ -122,4 +122,4 @@ def test_a_mask_is_as_good_as_a_shorter_list(baseline: str, kind: Any) -> None:
             shorter.message,
         )
         flags = np.arange(len(problem.targets)) != decision.action_index
-        assert decided(kind, problem, Rays(problem.targets).only(flags)).action_index == masked.action_index
+        assert decided(kind, problem, RaySet(problem.targets).only(flags)).action_index == masked.action_index

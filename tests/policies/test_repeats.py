@@ -17,7 +17,7 @@ AGAIN = ("again=True",)
 
 
 def arms() -> sw.Agent:
-    return sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.5, radius="kl"))
+    return sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.5, interval="kl"))
 
 
 def coins(count: int, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -102,7 +102,11 @@ def users(rows: int, seed: int = 0) -> dict[str, Any]:
 def of_users(context: tuple[float, float] = (18.0, 98.0)) -> sw.Agent:
     limits = {"opt_out": sw.Limit(0.05, safe_bound=0.02, model="rates")}
     asked = sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", context={"age": context}, reward=sw.Reward("click"), limits=limits
+        action_names=["nothing", "offer"],
+        safe_name="nothing",
+        context={"age": context},
+        reward=sw.Reward("click"),
+        limits=limits,
     )
     return sw.Agent(asked, seed=1)
 

@@ -17,12 +17,11 @@ from tests.policies.test_agent import ThreeVerbs
 from tests.problem.refusal import refused
 
 from stagewise import (
-    CAPS,
     LCLUCB,
     OPB,
     RBF,
     Agent,
-    Arms,
+    ArmSet,
     InvalidActions,
     InvalidFile,
     InvalidOutcome,
@@ -32,6 +31,7 @@ from stagewise import (
     RandomKey,
     Replica,
     SafeAction,
+    SafePosteriorSampling,
     Snapshot,
 )
 from stagewise.agent.identity import derive_stream
@@ -39,7 +39,7 @@ from stagewise.engine.layout import CACHED
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 
-OWN = CAPS(safe_action=ORIGIN, threshold=0.5, noise=0.1)
+OWN = SafePosteriorSampling(safe_action=ORIGIN, threshold=0.5, noise=0.1)
 SPACE = KernelOPLB(
     safe_action=SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0), threshold=0.5, noise=0.1, norm_bound=1.0,
     kernel=RBF(lengthscale=1.0),
@@ -69,10 +69,10 @@ def test_an_id_follows_from_seed_name_and_round() -> None:
         for seed in (0, 1, 2**64 - 1)
         for name in ("", "a", "b")
         for agent in [Agent(PULLS, seed=seed, name=name)]
-        for round_, decision in enumerate(agent.decide(Arms(3)) for _ in range(3))
+        for round_, decision in enumerate(agent.decide(ArmSet(3)) for _ in range(3))
     }
     assert len(set(made.values())) == len(made)
-    assert Agent(PULLS, seed=1, name="a").decide(Arms(3)).id == made[1, "a", 0]
+    assert Agent(PULLS, seed=1, name="a").decide(ArmSet(3)).id == made[1, "a", 0]
     assert made[0, "", 2] == "24c4050f5ca52e7f-000000000002"  # once and for all: outcomes may come years later
 
 
@@ -110,10 +110,10 @@ def test_another_agents_decision_is_told_by_its_id() -> None:
 
 def test_a_name_changes_the_draws_and_without_one_they_are_the_seeds() -> None:
     def drawn(agent: Any) -> list[int]:
-        return [agent.decide(Arms(3)).action for _ in range(60)]
+        return [agent.decide(ArmSet(3)).action for _ in range(60)]
 
     seed = 2**63 + 5
-    by_hand = [PULLS.decide(PULLS.start(), Arms(3), RandomKey(seed - 2**64, 0, r)).action for r in range(60)]
+    by_hand = [PULLS.decide(PULLS.start(), ArmSet(3), RandomKey(seed - 2**64, 0, r)).action for r in range(60)]
     assert drawn(Agent(PULLS, seed=seed)) == by_hand
     assert drawn(Agent(PULLS, seed=seed, name="a")) == drawn(Agent(PULLS, seed=seed, name="a"))
     others = [drawn(Agent(PULLS, seed=seed, name=name)) for name in ("", "a", "b")]
@@ -142,11 +142,11 @@ def test_a_name_that_is_none_is_refused(name: Any) -> None:
 
 def test_after_a_crash_a_new_name_gives_no_id_and_no_draw_again(tmp_path: Path) -> None:
     agent = Agent(PULLS, seed=5)
-    kept = [agent.decide(Arms(3)) for _ in range(20)]
+    kept = [agent.decide(ArmSet(3)) for _ in range(20)]
     agent.save(tmp_path / "agent.json")
-    lost = [agent.decide(Arms(3)) for _ in range(20)]  # and then the process dies
+    lost = [agent.decide(ArmSet(3)) for _ in range(20)]  # and then the process dies
     again = Agent.load(tmp_path / "agent.json", name="second life")
-    fresh = [again.decide(Arms(3)) for _ in range(20)]
+    fresh = [again.decide(ArmSet(3)) for _ in range(20)]
     assert {one.id for one in lost} & {one.id for one in fresh} == set()
     assert [one.action for one in lost] != [one.action for one in fresh]
     with refused(InvalidOutcome, ErrorCode.UNKNOWN_DECISION):
@@ -320,20 +320,20 @@ def test_a_replica_is_told_the_time_as_an_agent_is() -> None:
 def test_a_replica_that_goes_on_gives_no_id_again() -> None:
     snapshot = Agent(PULLS).snapshot()
     first, whole = Replica(snapshot, name="a"), Replica(snapshot, name="a")
-    made = [first.decide(Arms(3)) for _ in range(5)]
+    made = [first.decide(ArmSet(3)) for _ in range(5)]
     second = Replica(snapshot, name="a", round=first.round)
-    made += [second.decide(Arms(3)) for _ in range(5)]
-    assert [one.to_dict() for one in made] == [whole.decide(Arms(3)).to_dict() for _ in range(10)]
+    made += [second.decide(ArmSet(3)) for _ in range(5)]
+    assert [one.to_dict() for one in made] == [whole.decide(ArmSet(3)).to_dict() for _ in range(10)]
 
 
 def test_threads_may_share_a_replica() -> None:
     replica = Replica(Agent(PULLS).snapshot(), name="a")
-    replica.decide(Arms(3))
+    replica.decide(ArmSet(3))
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(4) as threads:
-            ids = list(threads.map(lambda _: replica.decide(Arms(3)).id, range(400)))
+            ids = list(threads.map(lambda _: replica.decide(ArmSet(3)).id, range(400)))
     finally:
         sys.setswitchinterval(before)
     assert len(set(ids)) == 400
@@ -470,7 +470,7 @@ def test_a_policy_of_three_verbs_registers_nothing() -> None:
 def test_a_registered_decision_is_as_old_as_its_registration() -> None:
     agent = Agent(PULLS, seed=2, windows={"cost": OutcomeWindow("1h", missing=0.0)})
     replica = Replica(agent.snapshot(), name="a")
-    decision = replica.decide(Arms(3))
+    decision = replica.decide(ArmSet(3))
     agent.register_decision(decision, now=100.0)
     agent.learn(decision.id, reward=0.5, now=200.0)
     assert (agent.expire_pending(3699.0), agent.expire_pending(3700.0), agent.pending_count) == (0, 1, 0)
@@ -526,7 +526,7 @@ def test_a_copy_registers_by_itself() -> None:
 def test_names_that_are_apart_go_through_replicas_too() -> None:
     policy = OPB(arms=3, safe_action=SafeAction(arm=0, cost=[0.0, 0.0]), threshold=NAMED, separate_models=True)
     agent = Agent(policy, seed=2)
-    made = [Replica(agent.snapshot(), name=name).decide(Arms(3)) for name in "ab"]
+    made = [Replica(agent.snapshot(), name=name).decide(ArmSet(3)) for name in "ab"]
     for decision in made:
         agent.register_decision(through(decision))
     agent.learn(made[1].id, wait=True)

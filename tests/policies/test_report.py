@@ -18,13 +18,13 @@ NAMES = ["nothing", "digest", "offer", "news"]
 
 def campaign(rounds: int = 200, log: int = 6000) -> sw.Agent:
     safe = sw.SafeAction(arm=0, reward=0.05, cost=0.001)
-    agent = sw.Agent(sw.OPB(arms=4, safe_action=safe, threshold={"opt_out": 0.02}, radius="kl"), seed=1)
+    agent = sw.Agent(sw.OPB(arms=4, safe_action=safe, threshold={"opt_out": 0.02}, interval="kl"), seed=1)
     chance = np.random.default_rng(1)
     sent = chance.integers(0, 4, log)
     frame = {"t": sent, "click": chance.random(log) < CLICKS[sent], "opt_out": chance.random(log) < LEAVE[sent]}
     agent.learn_log_frame(frame, action="t", reward="click")
     for _ in range(rounds):
-        decision = agent.decide(sw.Arms(4))
+        decision = agent.decide(sw.ArmSet(4))
         clicked, left = chance.random() < CLICKS[decision.action], chance.random() < LEAVE[decision.action]
         agent.learn(decision, reward=clicked, cost=left)
     return agent
@@ -75,7 +75,7 @@ def test_what_an_action_needs_is_what_it_takes() -> None:
         more, seen = campaign(), agent_mean(agent, 2)
         ones = round(seen * count)
         more.learn_log([2] * count, [0.0] * count, [1.0] * ones + [0.0] * (count - ones))
-        more.decide(sw.Arms(4))
+        more.decide(sw.ArmSet(4))
         after = {action.name: action for action in more.report(NAMES).actions}["offer"]
         assert after.certified is certified
 
@@ -91,7 +91,7 @@ def agent_mean(agent: sw.Agent, arm: int) -> float:
     return float(as_python(get_arm_means)(as_python(get_model_block)(policy.layout, memory, 0), memory).means[1, arm])
 
 
-LINEAR = [sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.CAPS]
+LINEAR = [sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.SafePosteriorSampling]
 
 
 @pytest.mark.parametrize("kind", LINEAR, ids=lambda kind: kind.__name__)
@@ -126,7 +126,7 @@ def test_counts_survive_a_restart(tmp_path: Path) -> None:
 def test_looking_changes_nothing() -> None:
     one, other = campaign(30, 500), campaign(30, 500)
     for _ in range(20):
-        decision, twin = one.decide(sw.Arms(4)), other.decide(sw.Arms(4))
+        decision, twin = one.decide(sw.ArmSet(4)), other.decide(sw.ArmSet(4))
         assert decision.action == twin.action
         one.report(), one.health()
         one.learn(decision, 0.0, 0.0)
@@ -141,6 +141,6 @@ def test_too_few_names_are_refused() -> None:
 
 def test_policies_without_bounds_answer_what_they_can() -> None:
     agent = sw.Agent(sw.AlwaysSafe(safe_action=sw.SafeAction(arm=1, cost=0.0), threshold=0.1))
-    agent.decide(sw.Arms(2))
+    agent.decide(sw.ArmSet(2))
     assert agent.report().rounds == 1
     assert agent.report().reward is None

@@ -17,13 +17,13 @@ TABLE = [[0.1, 0.6], [0.1, 0.2]]
 
 
 def arms() -> sw.Agent:
-    return sw.Agent(sw.OPB(arms=3, safe_action=SAFE, threshold={"a": 0.2, "b": 0.3}, radius="kl"), seed=1)
+    return sw.Agent(sw.OPB(arms=3, safe_action=SAFE, threshold={"a": 0.2, "b": 0.3}, interval="kl"), seed=1)
 
 
 def segments() -> sw.Agent:
     limits = {"a": sw.Limit(0.2, safe_bound=0.02, by="country"), "b": sw.Limit(0.3, safe_bound=0.02, model="rates")}
     return sw.Agent(
-        sw.Problem(actions=["none", "x", "y"], safe="none", reward=sw.Reward("click"), limits=limits), seed=1
+        sw.Problem(action_names=["none", "x", "y"], safe_name="none", reward=sw.Reward("click"), limits=limits), seed=1
     )
 
 
@@ -36,7 +36,7 @@ def drifting(agent: sw.Agent, offer: Any, rounds: int = 900) -> list[Any]:
         rate = 0.02 if t < 400 else 0.5
         costs = {"a": float(chance.random() < rate), "b": float(chance.random() < 0.02)}
         reward = float(chance.random() < 0.5)
-        if isinstance(agent.policy, sw.OPB | sw.ArmsCAPS):
+        if isinstance(agent.policy, sw.OPB | sw.SafeArmPosteriorSampling):
             agent.learn(decision, reward=reward, cost=costs)
         else:
             agent.learn(decision, click=reward, **costs)
@@ -57,7 +57,7 @@ def functions() -> list[Any]:
     safe = sw.SafeAction(arm=0, reward=0.1, cost=0.1)
     agent = sw.Agent(sw.OPNLB(reward_class=TABLE, cost_class=TABLE, safe_action=safe, threshold=0.4), seed=1)
     agent.learn_log(np.zeros(2000, dtype=int), np.full(2000, 0.1), np.full(2000, 0.5))
-    return [*told(agent, sw.Arms(2)), saved(agent)]
+    return [*told(agent, sw.ArmSet(2)), saved(agent)]
 
 
 def functions_that_wait() -> list[Any]:
@@ -67,7 +67,7 @@ def functions_that_wait() -> list[Any]:
     agent = sw.Agent(sw.OPNLB(**classes, safe_action=sw.SafeAction(arm=0), threshold=0.3, noise=0.1), seed=1)
     made = []
     for _ in range(30):
-        decision = agent.decide(sw.Arms(3))
+        decision = agent.decide(sw.ArmSet(3))
         made.append(bits(decision))
         agent.learn(decision, 0.5 if decision.action_index else 0.1, costs[0][decision.action_index])
     return [*made, saved(agent)]
@@ -96,7 +96,7 @@ def saved(agent: sw.Agent) -> bytes:
 
 def arms_that_move() -> list[Any]:
     agent = arms()
-    return [*drifting(agent, sw.Arms(3)), saved(agent)]
+    return [*drifting(agent, sw.ArmSet(3)), saved(agent)]
 
 
 def segments_that_move() -> list[Any]:
@@ -108,7 +108,7 @@ CASES: dict[str, Callable[[], list[Any]]] = {
     "arms": arms_that_move,
     "segments": segments_that_move,
     "LCLUCB": lambda: linear(sw.LCLUCB),
-    "CAPS": lambda: linear(sw.CAPS),
+    "CAPS": lambda: linear(sw.SafePosteriorSampling),
     "OPLB": lambda: linear(sw.OPLB),
     "functions": functions,
     "functions that wait": functions_that_wait,
@@ -128,15 +128,15 @@ def test_worded_otherwise_the_same_is_played(case: str) -> None:
 def test_an_agent_that_was_stopped_goes_on_from_its_file_whatever_things_are_called(tmp_path: Path) -> None:
     agent = arms()
     agent.learn_log([0] * 400, [0.0] * 400, {"a": [1.0] * 400, "b": [0.0] * 400})
-    decision = agent.decide(sw.Arms(3))
-    assert decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    decision = agent.decide(sw.ArmSet(3))
+    assert decision.reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     agent.save(tmp_path / "agent.json")
     with pytest.MonkeyPatch.context() as patched:
         reword(patched, word := draw_word(6))
         loaded = sw.Agent.load(tmp_path / "agent.json")
-        assert bits(loaded.decide(sw.Arms(3))) == bits(agent.decide(sw.Arms(3)))
-        assert loaded.decide(sw.Arms(3)).message.startswith(word)  # type: ignore[union-attr]
+        assert bits(loaded.decide(sw.ArmSet(3))) == bits(agent.decide(sw.ArmSet(3)))
+        assert loaded.decide(sw.ArmSet(3)).message.startswith(word)  # type: ignore[union-attr]
         loaded.acknowledge_alert("safe cost of a", "a test")
         agent.acknowledge_alert("safe cost of a", "a test")
-        agent.decide(sw.Arms(3))
-        assert bits(loaded.decide(sw.Arms(3))) == bits(agent.decide(sw.Arms(3)))
+        agent.decide(sw.ArmSet(3))
+        assert bits(loaded.decide(sw.ArmSet(3))) == bits(agent.decide(sw.ArmSet(3)))

@@ -17,11 +17,16 @@ RNG = np.random.default_rng(12)
 THETA = RNG.uniform(0.0, 0.5, size=(1 + M, D))
 LIMITS = {"opt_out": 0.6, "complaint": 0.7}
 BOUND = {"opt_out": 0.4, "complaint": 0.5}
-RAYS: list[tuple[Any, dict[str, Any]]] = [(sw.LCLUCB, {}), (sw.ROFUL, {}), (sw.SafeLTS, {}), (sw.CAPS, {})]
+RAYS: list[tuple[Any, dict[str, Any]]] = [
+    (sw.LCLUCB, {}),
+    (sw.ROFUL, {}),
+    (sw.SafeLTS, {}),
+    (sw.SafePosteriorSampling, {}),
+]
 MIXTURES: list[tuple[Any, dict[str, Any]]] = [
     (sw.OPLB, {}),
     (sw.OPLB, {"optimism": "directional"}),
-    (sw.CAPS, {"mixtures": True}),
+    (sw.SafePosteriorSampling, {"mixtures": True}),
 ]
 
 
@@ -34,7 +39,7 @@ def offered(kind: Any, mixtures: bool, round_: int) -> Any:
     rng = np.random.default_rng([3, round_])
     features = rng.uniform(0.0, 1.0, size=(5, D))
     features[2] *= 0.2  # <x₀, μ> ≤ .4
-    return sw.FiniteSet(features, safe=2) if mixtures else sw.Rays(features, safe=features[2])
+    return sw.FiniteSet(features, safe=2) if mixtures else sw.RaySet(features, safe=features[2])
 
 
 def mixes(kind: Any, settings: dict[str, Any]) -> bool:
@@ -104,7 +109,7 @@ def test_this_rounds_cost_may_be_tighter_and_leaves_more_room() -> None:
     rows = offered(sw.LCLUCB, False, 0)
     steps = [
         told.decide(
-            told.start(), sw.Rays(rows.targets[:1], safe=rows.round_safe_action.features, safe_cost=cost)
+            told.start(), sw.RaySet(rows.targets[:1], safe=rows.round_safe_action.features, safe_cost=cost)
         ).step_size
         for cost in (None, [0.1, 0.1], {"complaint": 0.02, "opt_out": 0.02})
     ]
@@ -136,7 +141,9 @@ def test_saved_and_loaded_it_goes_on_to_the_bit(kind: Any, settings: dict[str, A
     assert all(np.array_equal(one.action, two.action) for one, two in zip(*after, strict=True))
 
 
-@pytest.mark.parametrize(("kind", "settings"), [(sw.LCLUCB, {}), (sw.OPLB, {}), (sw.CAPS, {"mixtures": True})])
+@pytest.mark.parametrize(
+    ("kind", "settings"), [(sw.LCLUCB, {}), (sw.OPLB, {}), (sw.SafePosteriorSampling, {"mixtures": True})]
+)
 def test_the_order_of_the_verbs_does_not_matter(kind: Any, settings: dict[str, Any]) -> None:
     """An agent's in-place memory is the one that `learn` returns."""
     told, mixtures = policy(kind, **settings), mixes(kind, settings)
@@ -157,7 +164,7 @@ def mistold(kind: Any, settings: dict[str, Any], check_assumptions: bool = True)
     for t in range(400):
         rng = np.random.default_rng([6, t])
         features = np.column_stack([np.ones(3), [0.0, *rng.uniform(0.2, 1.0, size=2)]])
-        actions = sw.FiniteSet(features, safe=0) if mixtures else sw.Rays(features[1:], safe=features[0])
+        actions = sw.FiniteSet(features, safe=0) if mixtures else sw.RaySet(features[1:], safe=features[0])
         decision = agent.decide(actions)
         mean = 0.3 + 0.2 * decision.action[1]
         agent.learn(decision, reward=float(0.5 * decision.action[1]), cost=float(mean + 0.1 * rng.normal()))
@@ -169,7 +176,7 @@ def mistold(kind: Any, settings: dict[str, Any], check_assumptions: bool = True)
 @pytest.mark.parametrize(("kind", "settings"), [*RAYS, *MIXTURES])
 def test_a_bound_below_the_truth_is_noticed_and_stays_noticed(kind: Any, settings: dict[str, Any]) -> None:
     decisions, agent = mistold(kind, settings)
-    said = [decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED for decision in decisions]
+    said = [decision.reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED for decision in decisions]
     first = said.index(True)
     assert first < 300
     assert all(said[first:])
@@ -182,10 +189,10 @@ def test_a_bound_below_the_truth_is_noticed_and_stays_noticed(kind: Any, setting
     ]
     # a safe action of which nothing is known says so too: what was declared of all of them is wrong
     rows = np.array([[0.0, 0.0], [0.0, 1.0]])
-    actions = sw.FiniteSet(rows, safe=0) if mixes(kind, settings) else sw.Rays(rows[1:], safe=rows[0])
-    assert agent.decide(actions).reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    actions = sw.FiniteSet(rows, safe=0) if mixes(kind, settings) else sw.RaySet(rows[1:], safe=rows[0])
+    assert agent.decide(actions).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     blind, _ = mistold(kind, settings, check_assumptions=False)
-    assert all(decision.reason is not sw.Reason.ASSUMPTION_CONTRADICTED for decision in blind)
+    assert all(decision.reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED for decision in blind)
 
 
 @pytest.mark.parametrize(("kind", "settings"), [*RAYS, *MIXTURES])
@@ -234,9 +241,9 @@ def test_what_cannot_be_is_refused() -> None:
     with refused(sw.InvalidActions, ErrorCode.OUT_OF_RANGE):
         sw.FiniteSet(features, safe=5)
     with refused(sw.InvalidActions, ErrorCode.DIMENSION_MISMATCH):
-        sw.Rays(features, safe=[0.0, 0.0, 0.0])
+        sw.RaySet(features, safe=[0.0, 0.0, 0.0])
     with refused(sw.InvalidActions, ErrorCode.SAFE_ACTION_INVALID):
-        sw.Rays(features, safe=0)
+        sw.RaySet(features, safe=0)
     with refused(sw.InvalidActions, ErrorCode.SAFE_ACTION_MISSING):
         sw.FiniteSet(features, safe_cost=0.1)
     with refused(sw.InvalidProblem, ErrorCode.MISSING_VALUE):
@@ -246,7 +253,7 @@ def test_what_cannot_be_is_refused() -> None:
     with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):
         policy(sw.LCLUCB, cost_confidence_scale=2.0)
     with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
-        policy(sw.CAPS, bounded_outcomes=True)
+        policy(sw.SafePosteriorSampling, bounded_outcomes=True)
     with refused(sw.InvalidProblem, ErrorCode.CONFLICTING_SETTINGS):
         policy(sw.OPLB, method="socp")
     with refused(sw.InvalidProblem, ErrorCode.SAFE_COST_UNKNOWN):
@@ -255,7 +262,7 @@ def test_what_cannot_be_is_refused() -> None:
         policy(sw.OPLB, safe_action=sw.SafeAction(cost={"opt_out": 0.6, "complaint": 0.1}))
     with refused(sw.InvalidActions, ErrorCode.SAFE_ACTION_MISSING):
         told = policy(sw.LCLUCB)
-        told.decide(told.start(), sw.Ball(1.0))
+        told.decide(told.start(), sw.BallSet(1.0))
     with refused(sw.InvalidProblem, ErrorCode.SAFE_ACTION_INVALID):
         sw.KernelOPLB(
             safe_action=sw.SafeAction(cost=0.1),

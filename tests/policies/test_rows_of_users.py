@@ -6,7 +6,7 @@ import stagewise as sw
 from stagewise.policies.context_encoder import build_rows, scale_numbers
 
 PROBLEM = sw.Problem(
-    actions=["nothing", "offer", "sale"], safe="nothing", context={"age": (18, 99), "spent": (-1.3, 0.7)},
+    action_names=["nothing", "offer", "sale"], safe_name="nothing", context={"age": (18, 99), "spent": (-1.3, 0.7)},
     reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, by="country")},
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from tests.policies.reading import BASELINES, Problem, Reading, random_problem, 
 from tests.problem.refusal import refused
 from tests.sizes import sized
 
-from stagewise import LCLUCB, InvalidProblem, RandomKey, Rays, SafeAction, SafeLTS
+from stagewise import LCLUCB, InvalidProblem, RandomKey, RaySet, SafeAction, SafeLTS
 from stagewise.engine.compile import Floats
 from stagewise.engine.random import POLICY, normal
 from stagewise.problem.errors import ErrorCode
@@ -115,7 +115,7 @@ def test_of_equal_rays_the_first_is_played_and_masks_are_respected() -> None:
     twice = np.repeat(problem.targets, 2, axis=0)
     assert decided(problem, targets=twice).action_index == 2 * decision.action_index
     rest = [ray for ray in range(5) if ray != decision.action_index]
-    assert decided(problem, targets=Rays(problem.targets).only(rest)).action_index in {None, *rest}
+    assert decided(problem, targets=RaySet(problem.targets).only(rest)).action_index in {None, *rest}
 
 
 def test_a_draw_that_finds_no_ray_good_plays_the_safe_action() -> None:

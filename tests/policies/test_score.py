@@ -25,7 +25,7 @@ def problem(score: Any = "risk", **settings: Any) -> sw.Problem:
     limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, score=score)}
     context = {"age": (18, 99), "opens": (-1, 1)}
     return sw.Problem(
-        actions=ACTIONS, safe="nothing", context=context, reward=sw.Reward("click"), limits=limits, **settings
+        action_names=ACTIONS, safe_name="nothing", context=context, reward=sw.Reward("click"), limits=limits, **settings
     )
 
 
@@ -74,7 +74,7 @@ def test_buckets_of_columns_are_those_of_single_users(score: Any) -> None:
 def test_a_column_divides_one_limit_and_counts_in_the_score_of_another() -> None:
     score = sw.RiskScore("risk", weights={"is_new": 0.5, "age": 0.01}, cuts=[0.5, 0.8])
     made = sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"),
         context={"is_new": sw.Boolean(), "age": sw.Number(18, 99)},
         limits={
             "opt_out": sw.Limit(0.02, safe_bound=0.0, by="is_new"),
@@ -154,7 +154,7 @@ def test_a_problem_that_contradicts_its_score_is_refused(make: Any, code: ErrorC
 
 def test_two_limits_share_a_score_or_have_two() -> None:
     limits = {name: sw.Limit(0.02, safe_bound=0.0, score=score) for name, score in (("a", "risk"), ("b", "risk"))}
-    told: dict[str, Any] = {"actions": ACTIONS, "safe": "nothing", "reward": sw.Reward("click")}
+    told: dict[str, Any] = {"action_names": ACTIONS, "safe_name": "nothing", "reward": sw.Reward("click")}
     assert len(sw.Problem(**told, limits=limits).divisions) == 1
     limits["b"] = sw.Limit(0.02, safe_bound=0.0, score="other")
     assert sw.Problem(**told, limits=limits).context_names == ("risk", "other")
@@ -199,7 +199,7 @@ def test_a_user_of_another_version_starts_with_new_cells() -> None:
 
 def test_a_memory_whose_buckets_have_other_slots_is_refused() -> None:
     limits = {"opt_out": sw.Limit(0.2, safe_bound=0.0, score=sw.RiskScore("risk"))}
-    policy = sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("click"), limits=limits).policy()
+    policy = sw.Problem(action_names=["a", "b"], safe_name="a", reward=sw.Reward("click"), limits=limits).policy()
     memory = policy.start().memory
     assert policy.fits(memory)
     *_, (_, block) = policy.rounds.iter_blocks(memory)

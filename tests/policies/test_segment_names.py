@@ -15,8 +15,8 @@ from stagewise.problem.context import check_segment_name, hash_segment
 from stagewise.problem.errors import ErrorCode
 
 PROBLEM = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.3, safe_bound=0.01, by="plan")},
 )

@@ -31,8 +31,8 @@ BASES: dict[str, dict[str, Any]] = {
     "AlwaysSafe": {"safe_action": ZERO, "threshold": 0.3},
     "KernelOPLB": FEATURED | {"safe_action": ORIGIN, "kernel": sw.RBF(lengthscale=1.0), "norm_bound": 1.0},
     "LinUCB": {"noise": 0.1},
-    "ArmsCAPS": ARMED,
-    "ContextCAPS": {"actions": 3, "context": 1, "safe_action": ARM, "threshold": 0.3},
+    "SafeArmPosteriorSampling": ARMED,
+    "SafeContextPosteriorSampling": {"actions": 3, "context": 1, "safe_action": ARM, "threshold": 0.3},
     "OPB": ARMED,
     "OPNLB": TABLES,
     "UCB": {"arms": 3},
@@ -88,21 +88,21 @@ OTHER: dict[str, Any] = {
 OTHER_OF: dict[tuple[str, str], Any] = {
     ("LinUCB", "safe_action"): sw.SafeAction(features=[0.1, 0.0], cost=0.1),
     ("UCB", "safe_action"): sw.SafeAction(arm=0, cost=0.1),
-    ("ArmsCAPS", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
-    ("ArmsCAPS", "radius"): "hoeffding",
-    ("ContextCAPS", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
+    ("SafeArmPosteriorSampling", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
+    ("SafeArmPosteriorSampling", "interval"): "hoeffding",
+    ("SafeContextPosteriorSampling", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
     ("OPB", "safe_action"): sw.SafeAction(arm=1, reward=0.2, cost=0.0),
     ("OPNLB", "safe_action"): sw.SafeAction(arm=0, reward=0.1),
     ("OPLB", "method"): "socp",
     ("OPNLB", "method"): "rows",
-    ("OPB", "radius"): "hoeffding",
-    ("UCB", "radius"): "hoeffding",
+    ("OPB", "interval"): "hoeffding",
+    ("UCB", "interval"): "hoeffding",
 }
 BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a setting to matter
     ("LinUCB", "safe_action"): {"threshold": sw.TimesSafe(1.5), "safe_action": OFF},
     ("UCB", "safe_action"): {"threshold": sw.TimesSafe(1.5), "safe_action": sw.SafeAction(arm=0, cost=0.2)},
     ("OPB", "split_delta"): {"threshold": [0.3, 0.4], "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1])},
-    ("OPB", "mean_cost_bound"): {"radius": "hoeffding"},
+    ("OPB", "mean_cost_bound"): {"interval": "hoeffding"},
     ("OPB", "check_assumptions"): {"noise": 0.01},
     ("DOSLB", "check_assumptions"): {"noise": 0.01},
     ("KernelOPLB", "novelty_threshold"): {"check_assumptions": False},
@@ -111,37 +111,45 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {  # what must be set for a set
     ("ROFUL", "directions"): {"check_assumptions": False, "bounds_solver_gap": False, "noise": 0.3},
     ("OPNLB", "check_assumptions"): {"noise": 0.01},
     ("SafeLTS", "cost_confidence_scale"): {"check_assumptions": False},
-    ("CAPS", "bounded_outcomes"): {"noise": 0.5, "check_assumptions": False},
-    ("ContextCAPS", "by"): {"segments": 1, "by": {"reward": 0}, "reward_model": "rates", "check_assumptions": False},
-    ("ContextCAPS", "score_buckets"): {"segments": 1, "by": {"cost": 0}, "check_assumptions": False},
-    ("ContextCAPS", "drift"): {"check_assumptions": False},
-    ("ContextCAPS", "reward_half_life"): {"check_assumptions": False},
-    ("ContextCAPS", "norm_bound"): {"check_assumptions": False},
-    ("ContextCAPS", "ridge"): {"check_assumptions": False},
-    ("ContextCAPS", "slope_scale"): {"cost_model": "logistic", "check_assumptions": False},
-    ("ContextCAPS", "mean_cost_bound"): {"check_assumptions": False},
-    ("ContextCAPS", "initial_actions"): {"check_assumptions": False},
-    ("ContextCAPS", "max_regret_ratio"): {
+    ("SafePosteriorSampling", "bounded_outcomes"): {"noise": 0.5, "check_assumptions": False},
+    ("SafeContextPosteriorSampling", "by"): {
+        "segments": 1,
+        "by": {"reward": 0},
+        "reward_model": "rates",
+        "check_assumptions": False,
+    },
+    ("SafeContextPosteriorSampling", "score_buckets"): {"segments": 1, "by": {"cost": 0}, "check_assumptions": False},
+    ("SafeContextPosteriorSampling", "drift"): {"check_assumptions": False},
+    ("SafeContextPosteriorSampling", "reward_half_life"): {"check_assumptions": False},
+    ("SafeContextPosteriorSampling", "norm_bound"): {"check_assumptions": False},
+    ("SafeContextPosteriorSampling", "ridge"): {"check_assumptions": False},
+    ("SafeContextPosteriorSampling", "slope_scale"): {"cost_model": "logistic", "check_assumptions": False},
+    ("SafeContextPosteriorSampling", "mean_cost_bound"): {"check_assumptions": False},
+    ("SafeContextPosteriorSampling", "initial_actions"): {"check_assumptions": False},
+    ("SafeContextPosteriorSampling", "max_regret_ratio"): {
         "threshold": 0.99,
         "safe_action": CHEAP,
         "posterior_scale": 0.0,
         "delta": 0.5,
     },
-    ("ContextCAPS", "posterior_scale"): {"threshold": 0.9, "safe_action": DEAR},
-    ("CAPS", "rare_costs"): {"mixtures": True},
-    ("CAPS", "blocks"): {"mixtures": True, "rare_costs": True},
-    ("ArmsCAPS", "max_regret_ratio"): {
+    ("SafeContextPosteriorSampling", "posterior_scale"): {"threshold": 0.9, "safe_action": DEAR},
+    ("SafePosteriorSampling", "rare_costs"): {"mixtures": True},
+    ("SafePosteriorSampling", "blocks"): {"mixtures": True, "rare_costs": True},
+    ("SafeArmPosteriorSampling", "max_regret_ratio"): {
         "noise": 0.01,
-        "radius": "hoeffding",
+        "interval": "hoeffding",
         "check_assumptions": False,
         "posterior_scale": 0.0,
     },
-    ("ArmsCAPS", "split_delta"): {"threshold": [0.3, 0.4], "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1])},
-    ("ArmsCAPS", "check_assumptions"): {"noise": 0.01, "radius": "hoeffding"},
-    ("OPB", "horizon"): {"radius": "hoeffding"},
-    ("UCB", "horizon"): {"radius": "hoeffding"},
-    ("ArmsCAPS", "horizon"): {"radius": "hoeffding"},
-    ("ArmsCAPS", "mean_cost_bound"): {"radius": "hoeffding"},
+    ("SafeArmPosteriorSampling", "split_delta"): {
+        "threshold": [0.3, 0.4],
+        "safe_action": sw.SafeAction(arm=0, cost=[0.1, 0.1]),
+    },
+    ("SafeArmPosteriorSampling", "check_assumptions"): {"noise": 0.01, "interval": "hoeffding"},
+    ("OPB", "horizon"): {"interval": "hoeffding"},
+    ("UCB", "horizon"): {"interval": "hoeffding"},
+    ("SafeArmPosteriorSampling", "horizon"): {"interval": "hoeffding"},
+    ("SafeArmPosteriorSampling", "mean_cost_bound"): {"interval": "hoeffding"},
 }
 
 
@@ -155,9 +163,9 @@ def offers(policy: Any) -> list[Any]:
     if hasattr(policy, "segments"):
         return [sw.ContextVector(np.linspace(0.3, 0.5, policy.context), segments=[4] * policy.segments)]
     if hasattr(policy, "arms") or getattr(policy, "functions", None) is not None:
-        return [sw.Arms(getattr(policy, "arms", 3))]
+        return [sw.ArmSet(getattr(policy, "arms", 3))]
     actions = [[0.6, 0.2], [0.1, 0.8], [-0.5, 0.4]]
-    return [sw.Rays(actions), sw.FiniteSet(actions), sw.Ball(1.0)]
+    return [sw.RaySet(actions), sw.FiniteSet(actions), sw.BallSet(1.0)]
 
 
 def behaviour(name: str, **settings: Any) -> list[str]:
@@ -168,7 +176,9 @@ def behaviour(name: str, **settings: Any) -> list[str]:
         agent, chance = sw.Agent(policy, seed=3), np.random.default_rng(7)
         try:
             rounds = 150 if isinstance(actions, sw.ContextVector) else 40
-            for _ in range(rounds if isinstance(actions, sw.Arms | sw.ContextVector) else 12 if actions.is_list else 6):
+            for _ in range(
+                rounds if isinstance(actions, sw.ArmSet | sw.ContextVector) else 12 if actions.is_list else 6
+            ):
                 decision = agent.decide(actions)
                 told.append(str(decision.to_dict()))
                 agent.learn(decision, reward=chance.random(), cost=chance.random(len(policy.thresholds.names)))
@@ -223,7 +233,7 @@ def test_a_bound_on_actions_that_no_radius_rests_on_is_refused(kind: Any) -> Non
         kind(**settings)
 
 
-RATES: dict[str, Any] = BASES["ContextCAPS"] | {"context": 0, "reward_model": "rates"}
+RATES: dict[str, Any] = BASES["SafeContextPosteriorSampling"] | {"context": 0, "reward_model": "rates"}
 
 
 @pytest.mark.parametrize(
@@ -236,14 +246,14 @@ RATES: dict[str, Any] = BASES["ContextCAPS"] | {"context": 0, "reward_model": "r
     ],
 )
 def test_actions_in_a_context_refuse_what_no_model_of_theirs_reads(settings: dict[str, Any], message: str) -> None:
-    sw.ContextCAPS(**RATES)
+    sw.SafeContextPosteriorSampling(**RATES)
     with refused(sw.InvalidProblem, message):
-        sw.ContextCAPS(**RATES | settings)
+        sw.SafeContextPosteriorSampling(**RATES | settings)
 
 
 @pytest.mark.parametrize("settings", [{"norm_bound": 2.0}, {"ridge": 3.0}])
 def test_a_problem_of_rates_refuses_settings_of_regressions(settings: dict[str, float]) -> None:
-    told: dict[str, Any] = {"actions": ["a", "b"], "safe": "a", "reward": sw.Reward("click")}
+    told: dict[str, Any] = {"action_names": ["a", "b"], "safe_name": "a", "reward": sw.Reward("click")}
     told |= {"limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")}}
     sw.Problem(**told, context=["age"], settings=settings)
     with refused(sw.InvalidProblem, ErrorCode.UNUSED_SETTING):

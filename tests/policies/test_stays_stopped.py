@@ -13,8 +13,8 @@ from stagewise.records.reason import Contradiction
 
 def problem(**changes: Any) -> sw.Problem:
     told: dict[str, Any] = {
-        "actions": ["today", "new"],
-        "safe": "today",
+        "action_names": ["today", "new"],
+        "safe_name": "today",
         "reward": sw.Reward("click"),
         "limits": {
             "a": sw.Limit(0.3, safe_bound=0.01, model="rates"),
@@ -34,7 +34,7 @@ def contradicted(agent: sw.Agent, **rates: float) -> None:
 def limit_at_fault(decision: sw.Decision) -> str | None:
     """Return the limit whose declared safe cost the data contradict."""
     cause = decision.reason_details
-    if cause is None or cause.reason is not sw.Reason.ASSUMPTION_CONTRADICTED:
+    if cause is None or cause.reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED:
         return None
     assert (cause.details["found"], cause.details["declared"]) == (Contradiction.SAFE_COST_OF_A_USER, 0.01)
     return str(cause.details["limit"])

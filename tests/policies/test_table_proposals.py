@@ -26,10 +26,12 @@ LIMITS = {
     "spend": sw.Limit(3.0, low=0, high=9, safe_bound=2.0, model="rates"),
 }
 CONTEXT: dict[str, Any] = {"age": (18, 99)}
-LEARNED = sw.Problem(actions=ACTIONS, safe="plain", context=CONTEXT, reward=sw.Reward("click", high=2), limits=LIMITS)
-GUARD = sw.Problem(actions=ACTIONS, safe="plain", context=CONTEXT, limits=LIMITS)
+LEARNED = sw.Problem(
+    action_names=ACTIONS, safe_name="plain", context=CONTEXT, reward=sw.Reward("click", high=2), limits=LIMITS
+)
+GUARD = sw.Problem(action_names=ACTIONS, safe_name="plain", context=CONTEXT, limits=LIMITS)
 EUROS = sw.Problem(
-    actions=ACTIONS, safe="plain", context=CONTEXT, limits={"opt_out": LIMITS["opt_out"]},
+    action_names=ACTIONS, safe_name="plain", context=CONTEXT, limits={"opt_out": LIMITS["opt_out"]},
     reward=sw.Reward("euros", low=-10, high=50, model="given"),
 )  # fmt: skip
 PROBLEMS = {"learned": LEARNED, "guard": GUARD, "euros": EUROS}

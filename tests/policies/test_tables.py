@@ -21,18 +21,21 @@ from stagewise.problem.errors import ErrorCode
 
 ACTIONS = ["plain", "photo", "offer"]
 PROBLEM = sw.Problem(
-    actions=ACTIONS, safe="plain", context={"age": (18, 99), "opens": (0, 7)}, reward=sw.Reward("click", high=2),
+    action_names=ACTIONS,
+    safe_name="plain",
+    context={"age": (18, 99), "opens": (0, 7)},
+    reward=sw.Reward("click", high=2),
     limits={
         "opt_out": sw.Limit(0.1, safe_bound=0.05, by="country"),
         "spend": sw.Limit(3.0, low=0, high=9, safe_bound=2.0, model="rates"),
     },
-)  # fmt: skip
+)
 WINDOWS = sw.Problem(
-    actions=ACTIONS, safe="plain", context={"age": (18, 99)}, reward=sw.Reward("click", window="1d"),
+    action_names=ACTIONS, safe_name="plain", context={"age": (18, 99)}, reward=sw.Reward("click", window="1d"),
     limits={"opt_out": sw.Limit(0.1, safe_bound=0.05, window="2d", model="rates")},
 )  # fmt: skip
 MOVING = sw.Problem(
-    actions=ACTIONS, safe="plain", reward=sw.Reward("click"),
+    action_names=ACTIONS, safe_name="plain", reward=sw.Reward("click"),
     context={"age": sw.Number(18, 60, clip=True, missing=30), "country": sw.Category(["NZ", "AU"], other=True)},
     limits={"opt_out": sw.Limit(0.1, safe_bound=0.05, model="rates", drift="0.005/30d")},
 )  # fmt: skip
@@ -204,8 +207,11 @@ def test_values_beyond_their_range_count_once_for_each_decision() -> None:
 
 def test_users_that_join_a_run_are_the_only_ones_that_count_again() -> None:
     fresh = sw.Problem(
-        actions=ACTIONS, safe="plain", reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.1, safe_bound=0.05)},
-    )  # fmt: skip
+        action_names=ACTIONS,
+        safe_name="plain",
+        reward=sw.Reward("click"),
+        limits={"opt_out": sw.Limit(0.1, safe_bound=0.05)},
+    )
     twice, once, names = sw.Agent(fresh, seed=7), sw.Agent(fresh, seed=7), [f"u{index}" for index in range(30)]
     twice.decide_frame({"user_id": names[:20]}, run=NIGHT)
     twice.decide_frame({"user_id": names}, run=NIGHT)
@@ -355,7 +361,7 @@ def test_while_an_alert_is_open_a_table_is_safe() -> None:
     other = build_agent(rows=0)
     other.learn_log_frame(log | {"click": [0.0] * 400, "opt_out": [1.0, 0.0] * 200, "spend": [0.0] * 400})
     other.register_frame(sw.decide_frame(snapshot, users, run="a"))
-    assert other.decide({"age": 30.0, "opens": 1, "country": "NZ"}).reason is sw.Reason.ASSUMPTION_CONTRADICTED
+    assert other.decide({"age": 30.0, "opens": 1, "country": "NZ"}).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     for name in [finding.name for finding in agent.health() if finding.verdict.value == "contradicted"]:
         agent.acknowledge_alert(name, "a broken feed")
     alone = sw.Agent.__new__(sw.Agent)

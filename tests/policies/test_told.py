@@ -16,8 +16,8 @@ HOUR = 3600.0
 def problem(**changes: Any) -> sw.Problem:
     limit = {"value": 0.015, "safe_bound": 0.009, "window": "7d", "model": "rates", **changes.pop("limit", {})}
     told: dict[str, Any] = {
-        "actions": ["plain", "offer"],
-        "safe": "plain",
+        "action_names": ["plain", "offer"],
+        "safe_name": "plain",
         "reward": sw.Reward("click", window="1h"),
         "limits": {"opt_out": sw.Limit(**limit)},
     }

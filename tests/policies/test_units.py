@@ -33,8 +33,8 @@ def problem(own: bool, **settings: Any) -> sw.Problem:
         return {"low": in_units(name, 0.0, own), "high": in_units(name, 1.0, own)}
 
     return sw.Problem(
-        actions=["nothing", "digest", "offer"],
-        safe="nothing",
+        action_names=["nothing", "digest", "offer"],
+        safe_name="nothing",
         context={"age": (0.0, 1.0)},
         reward=sw.Reward("gain", safe_bound=in_units("gain", 0.25, own), **told("gain")),
         limits={
@@ -151,8 +151,8 @@ def test_what_was_declared_of_one_cost_is_told_where_another_is_unknown() -> Non
     told = sw.Limit(200.0, 100.0, 300.0, safe_bound=150.0, model="rates")
     agent = sw.Agent(
         sw.Problem(
-            actions=["a", "b"],
-            safe="a",
+            action_names=["a", "b"],
+            safe_name="a",
             reward=sw.Reward("gain"),
             limits={"price": told, "leave": sw.Limit(0.5, model="rates")},
         )

@@ -14,14 +14,26 @@ from tests.policies.arm_instances import unit_width
 from tests.policies.linear_instances import UNKNOWN, Instance, direction, random_instance
 from tests.policies.witness import Belief, Signal, believed, unlucky
 
-from stagewise import CAPS, LCLUCB, OPB, OPLB, ROFUL, Agent, Arms, FiniteSet, Rays, SafeAction, SafeLTS
+from stagewise import (
+    LCLUCB,
+    OPB,
+    OPLB,
+    ROFUL,
+    Agent,
+    ArmSet,
+    FiniteSet,
+    RaySet,
+    SafeAction,
+    SafeLTS,
+    SafePosteriorSampling,
+)
 from stagewise.engine.compile import Floats
-from stagewise.records.reason import Contradiction, Reason
+from stagewise.records.reason import Contradiction, FallbackReason
 
 SEED = 20260802
-WARMING = Reason.SAFE_ACTION_COST_UNCERTAIN
+WARMING = FallbackReason.SAFE_ACTION_COST_UNCERTAIN
 PATIENCE = 2.0  # P = 1 + α_c: how many half-widths of slack must be certain
-LINEAR = [LCLUCB, ROFUL, SafeLTS, OPLB, CAPS]
+LINEAR = [LCLUCB, ROFUL, SafeLTS, OPLB, SafePosteriorSampling]
 NOISE, RIDGE, DELTA = 0.1, 0.1, 0.05
 ARMS = np.array([[0.2, 0.9, 0.6], [0.1, 0.8, 0.3]])  # mean rewards and costs; the first arm is the safe one
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/unknown_baseline_counterexample.json").read_text())
@@ -71,11 +83,11 @@ def linear_run(kind: Any, safe_cost: float, threshold: float, rounds: int, seed:
 def arm_run(threshold: float, rounds: int, seed: int, truth: Floats = ARMS) -> Run:
     """Play Bernoulli arms, the safe one being arm 0."""
     random, count = np.random.default_rng([SEED, seed]), truth.shape[1]
-    policy = OPB(arms=count, safe_action=SafeAction(arm=0), threshold=threshold, delta=DELTA, radius="hoeffding")
+    policy = OPB(arms=count, safe_action=SafeAction(arm=0), threshold=threshold, delta=DELTA, interval="hoeffding")
     agent, warming, costs = Agent(policy, seed=seed), [], []
     pulls, totals = np.zeros(count), np.zeros(count)
     for _ in range(rounds):
-        decision = agent.decide(Arms(count))
+        decision = agent.decide(ArmSet(count))
         arm = decision.action
         warming.append(learns_safe(decision))
         assert arm == 0 or not warming[-1]
@@ -99,7 +111,7 @@ def test_the_first_round_is_the_safe_action_and_says_why(kind: Any) -> None:
 
 
 def test_the_first_pull_is_the_safe_arm_and_says_why() -> None:
-    decision = Agent(OPB(arms=3, safe_action=SafeAction(arm=1), threshold=0.9)).decide(Arms(3))
+    decision = Agent(OPB(arms=3, safe_action=SafeAction(arm=1), threshold=0.9)).decide(ArmSet(3))
     assert (decision.action, decision.reason) == (1, WARMING)
     np.testing.assert_array_equal(decision.probabilities, [0.0, 1.0, 0.0, 0.0])
 
@@ -184,7 +196,7 @@ def test_the_paper_s_ratio_of_scalings_loses_optimism_and_ours_does_not() -> Non
     lost, checked = 0, 0
     for _ in range(120):
         instance = random_instance(random, UNKNOWN["unknown reward and cost"])
-        decision = instance.decided(LCLUCB, Rays)
+        decision = instance.decided(LCLUCB, RaySet)
         if not instance.on_event() or decision.message is not None:
             continue
         best, checked = instance.best_point(), checked + 1
@@ -268,7 +280,7 @@ def test_stagewise_is_optimistic_on_the_counterexample(counterexample: Counterex
     )
     agent = Agent(policy)
     agent.learn_log(counterexample.actions, *counterexample.observed)
-    decision = agent.decide(Rays([GOLDEN["target"]]))
+    decision = agent.decide(RaySet([GOLDEN["target"]]))
     assert decision.message is None
     assert decision.step_size == pytest.approx(GOLDEN["step"], abs=1e-9)
     assert decision.optimistic_reward >= GOLDEN["best_reward"]
@@ -276,7 +288,7 @@ def test_stagewise_is_optimistic_on_the_counterexample(counterexample: Counterex
         assert decision.optimistic_reward == pytest.approx(GOLDEN["hoped"]["stagewise"], abs=1e-9)
 
 
-@pytest.mark.parametrize(("kind", "actions"), [(LCLUCB, Rays), (OPLB, FiniteSet)])
+@pytest.mark.parametrize(("kind", "actions"), [(LCLUCB, RaySet), (OPLB, FiniteSet)])
 def test_a_safe_action_whose_unknown_reward_is_negative_leaves_optimism_whole(kind: Any, actions: Any) -> None:
     target, safe = np.eye(2)
     reward, cost, noise, ridge = np.array([0.6, -0.8]), np.array([0.5, 0.0]), (0.01, 0.3), 0.01
@@ -295,8 +307,8 @@ def test_a_safe_action_that_is_preferred_is_reported_with_the_hope_it_was_prefer
     random, preferred = np.random.default_rng(5), 0
     for _ in range(150):
         instance = random_instance(random, UNKNOWN["unknown scaled costs"])
-        decision = instance.decided(LCLUCB, Rays)
-        if decision.reason is Reason.NO_BETTER_ACTION:
+        decision = instance.decided(LCLUCB, RaySet)
+        if decision.reason is FallbackReason.NO_BETTER_ACTION:
             preferred += 1
             assert instance.on_event()
             assert decision.optimistic_reward >= instance.best_point() - 1e-9

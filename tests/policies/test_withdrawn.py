@@ -14,8 +14,8 @@ from stagewise.problem.errors import ErrorCode
 
 def problem(window: str | None = "7d", safe: float | None = 0.1) -> sw.Problem:
     return sw.Problem(
-        actions=["nothing", "digest", "offer"],
-        safe="nothing",
+        action_names=["nothing", "digest", "offer"],
+        safe_name="nothing",
         reward=sw.Reward("click", window=window),
         limits={"opt_out": sw.Limit(0.5, safe_bound=safe, window=window, model="rates")},
     )
@@ -93,7 +93,7 @@ def test_the_first_decision_of_rays_can_be_withdrawn() -> None:
 def logged(rows: int) -> Any:
     """Return what is reported of an action after a log of which 6 % left, under a limit of 10 %."""
     said = sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.1, safe_bound=0.01, model="rates")},
     )  # fmt: skip
     agent, left = sw.Agent(said, seed=1), np.arange(rows) < round(0.06 * rows)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from tests.problem.refusal import refused
 
-from stagewise import Arms, FiniteSet, InvalidActions, Rays
+from stagewise import ArmSet, FiniteSet, InvalidActions, RaySet
 from stagewise.problem.errors import ErrorCode
 
-LISTS = [Rays, FiniteSet]
+LISTS = [RaySet, FiniteSet]
 NAN, INF = math.nan, math.inf
 
 BAD_TABLES = {
@@ -96,14 +96,14 @@ def test_a_set_cannot_be_written_to(kind: type) -> None:
 
 
 def test_rays_know_their_targets_and_sets_show_their_size() -> None:
-    assert np.array_equal(Rays(np.eye(3)).targets, np.eye(3))
-    assert repr(Rays(np.eye(3))) == "Rays(3 actions, 3 features)"
+    assert np.array_equal(RaySet(np.eye(3)).targets, np.eye(3))
+    assert repr(RaySet(np.eye(3))) == "RaySet(3 actions, 3 features)"
     assert repr(FiniteSet(np.eye(3)).only([0, 1])) == "FiniteSet(3 actions, 3 features, 2 eligible)"
-    assert repr(Arms(4)) == "Arms(4)"
-    assert [len(Rays(np.eye(3))), len(FiniteSet(np.eye(2))), len(Arms(4))] == [3, 2, 4]
+    assert repr(ArmSet(4)) == "ArmSet(4)"
+    assert [len(RaySet(np.eye(3))), len(FiniteSet(np.eye(2))), len(ArmSet(4))] == [3, 2, 4]
 
 
-SETS = {"rays": Rays(np.eye(3)), "finite": FiniteSet(np.eye(3)), "arms": Arms(3)}
+SETS = {"rays": RaySet(np.eye(3)), "finite": FiniteSet(np.eye(3)), "arms": ArmSet(3)}
 
 BAD_CHOICES = {
     "an index too large": ([0, 3], [ErrorCode.UNKNOWN_ACTION]),
@@ -153,7 +153,7 @@ def test_indices_and_masks_mean_the_same(actions: Any, chosen: Any) -> None:
 
 def test_a_mask_is_copied() -> None:
     mask = np.array([True, False, True])
-    chosen = Arms(3).only(mask)
+    chosen = ArmSet(3).only(mask)
     mask[:] = False
     assert chosen.eligible.tolist() == [True, False, True]
 
@@ -162,8 +162,8 @@ def test_a_mask_is_copied() -> None:
 def test_a_number_of_arms_that_is_none_is_refused(count: Any) -> None:
     code = ErrorCode.OUT_OF_RANGE if type(count) is int else ErrorCode.WRONG_TYPE
     with refused(InvalidActions, code, repr(count)):
-        Arms(count)
+        ArmSet(count)
 
 
 def test_a_number_of_arms_may_come_from_numpy() -> None:
-    assert Arms(np.int64(3)).count == 3
+    assert ArmSet(np.int64(3)).count == 3

@@ -17,12 +17,12 @@ from stagewise import (
     ROFUL,
     UCB,
     Agent,
-    Arms,
+    ArmSet,
     FiniteSet,
     InvalidActions,
     LinUCB,
     RandomKey,
-    Rays,
+    RaySet,
     SafeAction,
     SafeLTS,
     StagewiseError,
@@ -68,7 +68,7 @@ def experienced(policy: Any, actions: Any) -> Agent:
         (None, [ErrorCode.WRONG_TYPE]),
         (np.eye(3), [ErrorCode.DIMENSION_MISMATCH]),
         (np.ones((1, 1)), [ErrorCode.DIMENSION_MISMATCH]),
-        (Arms(2), [ErrorCode.UNSUPPORTED_ACTIONS]),
+        (ArmSet(2), [ErrorCode.UNSUPPORTED_ACTIONS]),
     ],
     ids=["nan", "infinity", "text", "flags", "ragged", "vector", "empty", "None", "wide", "narrow", "arms"],
 )
@@ -85,9 +85,9 @@ def test_policies_on_rays_refuse_a_finite_set_and_say_who_takes_it(kind: Any) ->
 @pytest.mark.parametrize(
     ("actions", "parts"),
     [
-        (Arms(2), [ErrorCode.UNSUPPORTED_ACTIONS]),
-        (Arms(4).only([0]), [ErrorCode.UNSUPPORTED_ACTIONS]),
-        (Rays(np.eye(3)), [ErrorCode.UNSUPPORTED_ACTIONS]),
+        (ArmSet(2), [ErrorCode.UNSUPPORTED_ACTIONS]),
+        (ArmSet(4).only([0]), [ErrorCode.UNSUPPORTED_ACTIONS]),
+        (RaySet(np.eye(3)), [ErrorCode.UNSUPPORTED_ACTIONS]),
         (FiniteSet(np.eye(3)), [ErrorCode.UNSUPPORTED_ACTIONS]),
         (np.eye(3), [ErrorCode.UNSUPPORTED_ACTIONS]),
         (3, [ErrorCode.UNSUPPORTED_ACTIONS]),
@@ -96,10 +96,10 @@ def test_policies_on_rays_refuse_a_finite_set_and_say_who_takes_it(kind: Any) ->
     ids=["fewer", "more", "rays", "finite", "table", "number", "text"],
 )
 def test_policies_on_arms_refuse_what_does_not_fit(make: Callable[[], Any], actions: Any, parts: list[object]) -> None:
-    assert_refuses(experienced(make(), Arms(3)), actions, *parts)
+    assert_refuses(experienced(make(), ArmSet(3)), actions, *parts)
 
 
-@pytest.mark.parametrize("actions", [Arms(2), [[math.nan, 1.0]], [[True, True]], [1.0, 2.0]], ids=repr)
+@pytest.mark.parametrize("actions", [ArmSet(2), [[math.nan, 1.0]], [[True, True]], [1.0, 2.0]], ids=repr)
 def test_linucb_refuses_what_has_no_features(actions: Any) -> None:
     assert_refuses(experienced(LinUCB(noise=0.1), np.eye(2)), actions)
 

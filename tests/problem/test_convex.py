@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.problem.refusal import refused
 
-from stagewise import Ball, Box, Ellipsoid, InvalidActions, Polytope
+from stagewise import BallSet, BoxSet, EllipsoidSet, InvalidActions, PolytopeSet
 from stagewise.problem.errors import ErrorCode
 
 NAN, INF = math.nan, math.inf
-SIMPLEX = Polytope(np.eye(3))
+SIMPLEX = PolytopeSet(np.eye(3))
 
 
 def rotated(rng: np.random.Generator, d: int) -> np.ndarray:
@@ -27,17 +27,17 @@ def random_set(kind: str, d: int, seed: int) -> Any:
     rng = np.random.default_rng([seed, d])
     center = rng.normal(size=d)
     if kind == "ball":
-        return Ball(rng.uniform(0.1, 3.0), center)
+        return BallSet(rng.uniform(0.1, 3.0), center)
     if kind == "ellipsoid":
         turn = rotated(rng, d)
         shape = turn @ np.diag(rng.uniform(0.05, 4.0, size=d)) @ turn.T
-        return Ellipsoid(0.5 * (shape + shape.T), center)
+        return EllipsoidSet(0.5 * (shape + shape.T), center)
     if kind == "box":
-        return Box(center - rng.uniform(0.1, 2.0, size=d), center + rng.uniform(0.1, 2.0, size=d))
+        return BoxSet(center - rng.uniform(0.1, 2.0, size=d), center + rng.uniform(0.1, 2.0, size=d))
     if kind == "vertices":
-        return Polytope(center + rng.normal(size=(d + 1 + seed % 6, d)))
+        return PolytopeSet(center + rng.normal(size=(d + 1 + seed % 6, d)))
     sides = np.vstack([np.eye(d), -np.eye(d), rng.normal(size=(2, d))])
-    return Polytope(A=sides, b=sides @ center + rng.uniform(0.3, 1.0, size=len(sides)))
+    return PolytopeSet(A=sides, b=sides @ center + rng.uniform(0.3, 1.0, size=len(sides)))
 
 
 KINDS = ["ball", "ellipsoid", "box", "vertices", "half-spaces"]
@@ -95,11 +95,11 @@ def test_zero_directions_reach_nowhere() -> None:
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 def test_half_spaces_of_a_box_have_its_corners(d: int) -> None:
     low, high = -np.arange(1.0, d + 1), np.linspace(0.5, 2.0, d)
-    found = Polytope(A=np.vstack([np.eye(d), -np.eye(d)]), b=np.concatenate([high, -low])).vertices
+    found = PolytopeSet(A=np.vstack([np.eye(d), -np.eye(d)]), b=np.concatenate([high, -low])).vertices
     assert len(found) == 2**d
     for corner in product(*zip(low, high, strict=True)):
         assert np.abs(found - corner).sum(axis=1).min() < 1e-9
-    box = Box(low, high).vertices
+    box = BoxSet(low, high).vertices
     assert sorted(map(tuple, box.tolist())) == sorted(product(*zip(low.tolist(), high.tolist(), strict=True)))
 
 
@@ -110,7 +110,7 @@ def test_vertices_of_half_spaces_obey_them_and_contain_every_point_that_does(d: 
     rng = np.random.default_rng(seed)
     sides = np.vstack([np.eye(d), -np.eye(d), rng.normal(size=(3, d))])
     ends = rng.uniform(0.2, 1.0, size=len(sides))
-    polytope = Polytope(A=sides, b=ends)
+    polytope = PolytopeSet(A=sides, b=ends)
     assert np.all(polytope.vertices @ sides.T <= ends + 1e-9)
     for point in rng.uniform(-1.0, 1.0, size=(200, d)):
         excess = float(np.max(sides @ point - ends))
@@ -119,7 +119,7 @@ def test_vertices_of_half_spaces_obey_them_and_contain_every_point_that_does(d: 
 
 
 def test_points_inside_are_no_vertices() -> None:
-    assert Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.2, 0.2], [1.0, 0.0]]).vertices.shape == (3, 2)
+    assert PolytopeSet([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.2, 0.2], [1.0, 0.0]]).vertices.shape == (3, 2)
 
 
 def test_a_simplex_is_flat_and_knows_it() -> None:
@@ -131,21 +131,21 @@ def test_a_simplex_is_flat_and_knows_it() -> None:
 
 
 def test_a_segment_is_a_polytope_too() -> None:
-    segment = Polytope([[0.0, 0.0], [1.0, 1.0], [0.5, 0.5]])
+    segment = PolytopeSet([[0.0, 0.0], [1.0, 1.0], [0.5, 0.5]])
     assert len(segment.vertices) == 2
     assert np.allclose(segment.find_exits(np.zeros(2), np.array([[2.0, 2.0]])), [[1.0, 1.0]])
 
 
 def test_a_ball_around_the_origin_takes_the_dimension_it_is_asked_for() -> None:
-    assert Ball(1.0).dimension is None
-    assert Ball(1.0).contains(np.zeros(7))
-    assert Ball(1.0).with_dimension(3).dimension == 3
+    assert BallSet(1.0).dimension is None
+    assert BallSet(1.0).contains(np.zeros(7))
+    assert BallSet(1.0).with_dimension(3).dimension == 3
     with refused(InvalidActions, ErrorCode.DIMENSION_MISMATCH):
-        Ball(1.0, np.zeros(2)).with_dimension(3)
+        BallSet(1.0, np.zeros(2)).with_dimension(3)
 
 
 def test_descriptions_are_plain_and_build_the_set_again() -> None:
-    makers = {"ball": Ball, "ellipsoid": Ellipsoid, "box": Box, "polytope": Polytope}
+    makers = {"ball": BallSet, "ellipsoid": EllipsoidSet, "box": BoxSet, "polytope": PolytopeSet}
     for kind in KINDS:
         actions = random_set(kind, 3, 2)
         rounded = json.loads(json.dumps(actions.description()))
@@ -156,10 +156,10 @@ def test_descriptions_are_plain_and_build_the_set_again() -> None:
 
 def test_sets_cannot_be_changed_through_their_arrays() -> None:
     low = np.zeros(2)
-    box = Box(low, np.ones(2))
+    box = BoxSet(low, np.ones(2))
     low[0] = 5.0
     assert box.low[0] == 0.0
-    for values in (box.low, box.vertices, SIMPLEX.vertices, Ball(1.0, [0.0]).center, Ellipsoid(np.eye(2)).shape):
+    for values in (box.low, box.vertices, SIMPLEX.vertices, BallSet(1.0, [0.0]).center, EllipsoidSet(np.eye(2)).shape):
         assert values is not None
         with pytest.raises(ValueError, match="read-only"):
             values[0] = 1.0
@@ -167,41 +167,41 @@ def test_sets_cannot_be_changed_through_their_arrays() -> None:
 
 CUBE = np.vstack([np.eye(2), -np.eye(2)])
 BAD: dict[str, tuple[Any, list[object]]] = {
-    "no radius": (lambda: Ball(0.0), [ErrorCode.OUT_OF_RANGE]),
-    "a negative radius": (lambda: Ball(-1.0), [ErrorCode.OUT_OF_RANGE]),
-    "an endless radius": (lambda: Ball(INF), [ErrorCode.NOT_FINITE]),
-    "a radius that is none": (lambda: Ball(NAN), [ErrorCode.NOT_FINITE]),
-    "a truth value as radius": (lambda: Ball(True), [ErrorCode.WRONG_TYPE]),
-    "text as radius": (lambda: Ball("1"), [ErrorCode.WRONG_TYPE]),
-    "a ball nowhere": (lambda: Ball(1.0, [NAN, 0.0]), [ErrorCode.NOT_FINITE]),
-    "a ball around a table": (lambda: Ball(1.0, [[0.0]]), [ErrorCode.WRONG_SHAPE]),
-    "a ball around nothing": (lambda: Ball(1.0, []), [ErrorCode.WRONG_SHAPE]),
-    "a shape with a hole": (lambda: Ellipsoid([[1.0, NAN], [NAN, 1.0]]), [ErrorCode.NOT_FINITE]),
-    "a shape that is no square": (lambda: Ellipsoid(np.ones((2, 3))), [ErrorCode.WRONG_SHAPE]),
-    "a shape that is not symmetric": (lambda: Ellipsoid([[1.0, 0.5], [0.0, 1.0]]), [ErrorCode.INVALID_ACTION_SET]),
-    "a flat shape": (lambda: Ellipsoid([[1.0, 1.0], [1.0, 1.0]]), [ErrorCode.INVALID_ACTION_SET]),
-    "a zero shape": (lambda: Ellipsoid(np.zeros((2, 2))), [ErrorCode.INVALID_ACTION_SET]),
-    "a negative shape": (lambda: Ellipsoid(-np.eye(2)), [ErrorCode.INVALID_ACTION_SET]),
-    "a shape and another center": (lambda: Ellipsoid(np.eye(2), np.zeros(3)), [3, 2]),
-    "a box turned over": (lambda: Box([0.0, 1.0], [1.0, 0.0]), [ErrorCode.INVALID_ACTION_SET]),
-    "a flat box": (lambda: Box([0.0], [0.0]), [ErrorCode.INVALID_ACTION_SET]),
-    "a box of two sizes": (lambda: Box([0.0], [1.0, 1.0]), [1, 2]),
-    "a box without end": (lambda: Box([0.0], [INF]), [ErrorCode.NOT_FINITE]),
-    "too many corners": (lambda: Box(np.zeros(40), np.ones(40)).vertices, [ErrorCode.TOO_LARGE]),
-    "nothing": (lambda: Polytope(), [ErrorCode.CONFLICTING_SETTINGS]),
-    "both": (lambda: Polytope(np.eye(2), A=CUBE, b=np.ones(4)), [ErrorCode.CONFLICTING_SETTINGS]),
-    "A alone": (lambda: Polytope(A=CUBE), [ErrorCode.CONFLICTING_SETTINGS]),
-    "vertices with a hole": (lambda: Polytope([[0.0, NAN], [1.0, 1.0]]), [ErrorCode.NOT_FINITE]),
-    "one vertex": (lambda: Polytope([[1.0, 1.0]]), [ErrorCode.INVALID_ACTION_SET]),
-    "one vertex twice": (lambda: Polytope([[1.0, 1.0], [1.0, 1.0]]), [ErrorCode.INVALID_ACTION_SET]),
-    "no vertex": (lambda: Polytope(np.zeros((0, 2))), [ErrorCode.WRONG_SHAPE]),
-    "half-spaces without end": (lambda: Polytope(A=np.eye(2), b=np.ones(2)), [ErrorCode.INVALID_ACTION_SET]),
-    "a strip": (lambda: Polytope(A=[[1.0, 0.0], [-1.0, 0.0]], b=[1.0, 1.0]), [ErrorCode.INVALID_ACTION_SET]),
-    "half-spaces apart": (lambda: Polytope(A=CUBE, b=[1.0, 1.0, -2.0, 1.0]), [ErrorCode.INVALID_ACTION_SET]),
-    "half-spaces that touch": (lambda: Polytope(A=CUBE, b=[1.0, 1.0, -1.0, 1.0]), [ErrorCode.INVALID_ACTION_SET]),
-    "a row of zeros": (lambda: Polytope(A=[*CUBE, [0.0, 0.0]], b=np.ones(5)), [ErrorCode.INVALID_ACTION_SET]),
-    "too few ends": (lambda: Polytope(A=CUBE, b=np.ones(3)), [ErrorCode.WRONG_SHAPE]),
-    "ends with a hole": (lambda: Polytope(A=CUBE, b=[1.0, 1.0, NAN, 1.0]), [ErrorCode.NOT_FINITE]),
+    "no radius": (lambda: BallSet(0.0), [ErrorCode.OUT_OF_RANGE]),
+    "a negative radius": (lambda: BallSet(-1.0), [ErrorCode.OUT_OF_RANGE]),
+    "an endless radius": (lambda: BallSet(INF), [ErrorCode.NOT_FINITE]),
+    "a radius that is none": (lambda: BallSet(NAN), [ErrorCode.NOT_FINITE]),
+    "a truth value as radius": (lambda: BallSet(True), [ErrorCode.WRONG_TYPE]),
+    "text as radius": (lambda: BallSet("1"), [ErrorCode.WRONG_TYPE]),
+    "a ball nowhere": (lambda: BallSet(1.0, [NAN, 0.0]), [ErrorCode.NOT_FINITE]),
+    "a ball around a table": (lambda: BallSet(1.0, [[0.0]]), [ErrorCode.WRONG_SHAPE]),
+    "a ball around nothing": (lambda: BallSet(1.0, []), [ErrorCode.WRONG_SHAPE]),
+    "a shape with a hole": (lambda: EllipsoidSet([[1.0, NAN], [NAN, 1.0]]), [ErrorCode.NOT_FINITE]),
+    "a shape that is no square": (lambda: EllipsoidSet(np.ones((2, 3))), [ErrorCode.WRONG_SHAPE]),
+    "a shape that is not symmetric": (lambda: EllipsoidSet([[1.0, 0.5], [0.0, 1.0]]), [ErrorCode.INVALID_ACTION_SET]),
+    "a flat shape": (lambda: EllipsoidSet([[1.0, 1.0], [1.0, 1.0]]), [ErrorCode.INVALID_ACTION_SET]),
+    "a zero shape": (lambda: EllipsoidSet(np.zeros((2, 2))), [ErrorCode.INVALID_ACTION_SET]),
+    "a negative shape": (lambda: EllipsoidSet(-np.eye(2)), [ErrorCode.INVALID_ACTION_SET]),
+    "a shape and another center": (lambda: EllipsoidSet(np.eye(2), np.zeros(3)), [3, 2]),
+    "a box turned over": (lambda: BoxSet([0.0, 1.0], [1.0, 0.0]), [ErrorCode.INVALID_ACTION_SET]),
+    "a flat box": (lambda: BoxSet([0.0], [0.0]), [ErrorCode.INVALID_ACTION_SET]),
+    "a box of two sizes": (lambda: BoxSet([0.0], [1.0, 1.0]), [1, 2]),
+    "a box without end": (lambda: BoxSet([0.0], [INF]), [ErrorCode.NOT_FINITE]),
+    "too many corners": (lambda: BoxSet(np.zeros(40), np.ones(40)).vertices, [ErrorCode.TOO_LARGE]),
+    "nothing": (lambda: PolytopeSet(), [ErrorCode.CONFLICTING_SETTINGS]),
+    "both": (lambda: PolytopeSet(np.eye(2), A=CUBE, b=np.ones(4)), [ErrorCode.CONFLICTING_SETTINGS]),
+    "A alone": (lambda: PolytopeSet(A=CUBE), [ErrorCode.CONFLICTING_SETTINGS]),
+    "vertices with a hole": (lambda: PolytopeSet([[0.0, NAN], [1.0, 1.0]]), [ErrorCode.NOT_FINITE]),
+    "one vertex": (lambda: PolytopeSet([[1.0, 1.0]]), [ErrorCode.INVALID_ACTION_SET]),
+    "one vertex twice": (lambda: PolytopeSet([[1.0, 1.0], [1.0, 1.0]]), [ErrorCode.INVALID_ACTION_SET]),
+    "no vertex": (lambda: PolytopeSet(np.zeros((0, 2))), [ErrorCode.WRONG_SHAPE]),
+    "half-spaces without end": (lambda: PolytopeSet(A=np.eye(2), b=np.ones(2)), [ErrorCode.INVALID_ACTION_SET]),
+    "a strip": (lambda: PolytopeSet(A=[[1.0, 0.0], [-1.0, 0.0]], b=[1.0, 1.0]), [ErrorCode.INVALID_ACTION_SET]),
+    "half-spaces apart": (lambda: PolytopeSet(A=CUBE, b=[1.0, 1.0, -2.0, 1.0]), [ErrorCode.INVALID_ACTION_SET]),
+    "half-spaces that touch": (lambda: PolytopeSet(A=CUBE, b=[1.0, 1.0, -1.0, 1.0]), [ErrorCode.INVALID_ACTION_SET]),
+    "a row of zeros": (lambda: PolytopeSet(A=[*CUBE, [0.0, 0.0]], b=np.ones(5)), [ErrorCode.INVALID_ACTION_SET]),
+    "too few ends": (lambda: PolytopeSet(A=CUBE, b=np.ones(3)), [ErrorCode.WRONG_SHAPE]),
+    "ends with a hole": (lambda: PolytopeSet(A=CUBE, b=[1.0, 1.0, NAN, 1.0]), [ErrorCode.NOT_FINITE]),
 }
 
 
@@ -213,7 +213,7 @@ def test_a_set_that_is_none_is_refused(make: Any, parts: list[object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "actions", [Ball(1.0, [0.0, 0.0]), Ellipsoid(np.eye(2)), Box([0, 0], [1, 1]), Polytope(np.eye(2))]
+    "actions", [BallSet(1.0, [0.0, 0.0]), EllipsoidSet(np.eye(2)), BoxSet([0, 0], [1, 1]), PolytopeSet(np.eye(2))]
 )
 @pytest.mark.parametrize(
     ("point", "code"),

@@ -15,7 +15,7 @@ AT_ORIGIN: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), 
 
 @pytest.mark.parametrize("table", [MASKED, list(MASKED), np.ma.MaskedArray(np.eye(2))], ids=["masked", "rows", "none"])
 def test_masked_actions_are_refused(table: Any) -> None:
-    for kind in (sw.Rays, sw.FiniteSet):
+    for kind in (sw.RaySet, sw.FiniteSet):
         with refused(sw.InvalidActions, ErrorCode.MISSING_VALUE):
             kind(table)
     with refused(sw.InvalidActions, ErrorCode.MISSING_VALUE):
@@ -30,7 +30,7 @@ def test_masked_settings_and_choices_are_refused() -> None:
     with refused(sw.InvalidProblem, ErrorCode.MISSING_VALUE):
         sw.LCLUCB(**{**AT_ORIGIN, "threshold": np.ma.MaskedArray([0.5, 0.4], mask=[False, True])})
     with refused(sw.InvalidActions, ErrorCode.MISSING_VALUE):
-        sw.Rays(np.eye(2)).only(np.ma.MaskedArray([True, True], mask=[False, True]))
+        sw.RaySet(np.eye(2)).only(np.ma.MaskedArray([True, True], mask=[False, True]))
     with refused(sw.InvalidActions, ErrorCode.MISSING_VALUE):
         sw.Agent(sw.UCB(arms=2)).learn_log(np.ma.MaskedArray([0, 1], mask=[False, True]), [0.1, 0.2])
 

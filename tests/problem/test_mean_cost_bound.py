@@ -19,7 +19,7 @@ EVERYBODY: dict[str, Any] = {
     "LCLUCB": lambda **more: sw.LCLUCB(safe_action=ZERO, noise=0.1, **more),
     "ROFUL": lambda **more: sw.ROFUL(safe_action=ZERO, noise=0.1, **more),
     "SafeLTS": lambda **more: sw.SafeLTS(safe_action=ZERO, noise=0.1, **more),
-    "CAPS": lambda **more: sw.CAPS(safe_action=ZERO, noise=0.1, **more),
+    "CAPS": lambda **more: sw.SafePosteriorSampling(safe_action=ZERO, noise=0.1, **more),
     "OPLB": lambda **more: sw.OPLB(safe_action=ZERO, noise=0.1, **more),
     "KernelOPLB": lambda **more: sw.KernelOPLB(**RBF, safe_action=POINT, **{"norm_bound": 1.0, **more}),
     "OPB": lambda **more: sw.OPB(arms=3, safe_action=ARM, **more),
@@ -76,8 +76,8 @@ def test_actions_that_may_cost_more_than_the_default_are_refused(make: Any) -> N
 def test_a_convex_set_and_a_simulated_world_pass_the_same_door() -> None:
     policy = EVERYBODY["LCLUCB"](threshold=0.5)
     with refused(InvalidActions, ErrorCode.BOUND_EXCEEDED):
-        policy.decide(policy.start(), sw.Ball(2.0))
-    world = sw.LinearWorld(reward=[0.1, 0.1], cost=[0.1, 0.1], actions=sw.Rays([[2.0, 0.0]]), noise=0.1)
+        policy.decide(policy.start(), sw.BallSet(2.0))
+    world = sw.LinearWorld(reward=[0.1, 0.1], cost=[0.1, 0.1], actions=sw.RaySet([[2.0, 0.0]]), noise=0.1)
     with refused(InvalidActions, ErrorCode.BOUND_EXCEEDED):
         sw.simulate(policy, world, rounds=1, backend="cpu")
 

@@ -107,7 +107,10 @@ def test_a_polytope_that_cannot_be_found(function: str, monkeypatch: pytest.Monk
 
     square = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
     rows, ends = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], [1.0, 1.0, 1.0, 1.0]
-    make = {"ConvexHull": lambda: sw.Polytope(square), "HalfspaceIntersection": lambda: sw.Polytope(A=rows, b=ends)}
+    make = {
+        "ConvexHull": lambda: sw.PolytopeSet(square),
+        "HalfspaceIntersection": lambda: sw.PolytopeSet(A=rows, b=ends),
+    }
     make[function]()
     monkeypatch.setattr(f"scipy.spatial.{function}", fails)
     refuses(make[function], InvalidActions, ErrorCode.INVALID_ACTION_SET, "QH6154")

@@ -24,7 +24,7 @@ def linear_policies(ridge: float) -> list[Any]:
         "mean_cost_bound": None,
     }
     kernel = sw.KernelOPLB(kernel=sw.LinearKernel(), norm_bound=1.0, **settings)
-    kinds = (sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.DOSLB, sw.CAPS)
+    kinds = (sw.LCLUCB, sw.ROFUL, sw.SafeLTS, sw.OPLB, sw.DOSLB, sw.SafePosteriorSampling)
     return [*(kind(**settings) for kind in kinds), kernel, sw.LinUCB(noise=0.1, ridge=ridge)]
 
 
@@ -43,7 +43,7 @@ def test_actions_too_large_for_the_ridge_are_refused_by_hand_and_in_logs(ridge: 
 
 def test_loops_refuse_what_play_by_hand_refuses() -> None:
     policy = sw.LCLUCB(safe_action=UNKNOWN, threshold=0.5, noise=0.1)
-    world = sw.LinearWorld(reward=[1e-7, 0.0], cost=[1e-7, 0.0], actions=sw.Rays(BEYOND), noise=0.1)
+    world = sw.LinearWorld(reward=[1e-7, 0.0], cost=[1e-7, 0.0], actions=sw.RaySet(BEYOND), noise=0.1)
     for backend in ("cpu", "python"):
         with refused(sw.InvalidActions, ErrorCode.OUT_OF_RANGE):
             sw.simulate(policy, world, rounds=3, backend=backend)
@@ -60,7 +60,7 @@ def test_kernel_loops_refuse_what_play_by_hand_refuses() -> None:
 
 def test_a_convex_set_and_a_safe_action_that_are_too_large_are_refused() -> None:
     with refused(sw.InvalidActions, ErrorCode.OUT_OF_RANGE):
-        sw.Agent(sw.LCLUCB(safe_action=UNKNOWN, threshold=0.5, noise=0.1)).decide(sw.Ball(2.0 * LARGEST))
+        sw.Agent(sw.LCLUCB(safe_action=UNKNOWN, threshold=0.5, noise=0.1)).decide(sw.BallSet(2.0 * LARGEST))
     far = sw.SafeAction(features=[2.0 * LARGEST, 0.0])
     with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
         sw.LCLUCB(safe_action=far, threshold=0.5, noise=0.1)
@@ -116,7 +116,7 @@ def test_no_limit_is_broken_at_any_scale_that_is_accepted(ridge: float | None, f
     assert fewest <= refusals <= most
 
 
-@pytest.mark.parametrize("kind", [sw.LCLUCB, sw.ROFUL, sw.CAPS])
+@pytest.mark.parametrize("kind", [sw.LCLUCB, sw.ROFUL, sw.SafePosteriorSampling])
 @pytest.mark.parametrize("known", [True, False])
 def test_the_unit_of_the_features_decides_nothing(kind: Any, known: bool) -> None:
     """With a ridge of d R²/S²: features twice as long whose parameters are half as long make the same decisions."""
@@ -127,7 +127,7 @@ def test_the_unit_of_the_features_decides_nothing(kind: Any, known: bool) -> Non
         values: dict[str, Any] = {"threshold": 0.3, "noise": 0.02, "norm_bound": 0.8 / scale, "mean_cost_bound": 1.0}
         agent, taken = sw.Agent(kind(safe_action=safe, **values), seed=1), []
         for _ in range(40):
-            decision = agent.decide(sw.Rays(scale * np.eye(3)))
+            decision = agent.decide(sw.RaySet(scale * np.eye(3)))
             cost = float(np.asarray(decision.action) @ [0.3, 0.4, 0.1]) / scale
             agent.learn(decision, reward=0.5 * cost + 0.02 * random.normal(), cost=cost + 0.02 * random.normal())
             taken.append((-1 if decision.action_index is None else decision.action_index, decision.step_size))

@@ -8,7 +8,6 @@ import pytest
 from tests.problem.refusal import refused
 
 from stagewise import (
-    CAPS,
     LCLUCB,
     OPB,
     OPLB,
@@ -22,13 +21,14 @@ from stagewise import (
     LinUCB,
     SafeAction,
     SafeLTS,
+    SafePosteriorSampling,
 )
 from stagewise.problem.errors import ErrorCode
 
 NAN, INF = math.nan, math.inf
 
 LINEAR = {"LCLUCB": LCLUCB, "ROFUL": ROFUL, "SafeLTS": SafeLTS, "OPLB": OPLB}
-ALL_LINEAR = {**LINEAR, "CAPS": CAPS}
+ALL_LINEAR = {**LINEAR, "CAPS": SafePosteriorSampling}
 LINEAR_SETTINGS = {"safe_action": SafeAction(features=[0.5, 0.5], reward=0.2, cost=0.1), "threshold": 0.5, "noise": 0.1}
 ARM_SETTINGS = {"arms": 3, "safe_action": SafeAction(arm=0, reward=0.2, cost=0.1), "threshold": 0.5}
 
@@ -41,7 +41,7 @@ BAD_VALUES: dict[str, list[tuple[Any, ErrorCode]]] = {
     **dict.fromkeys(("noise", "norm_bound", "action_bound", "ridge", "mean_cost_bound"), POSITIVE),
     "delta": PROBABILITY,
     **dict.fromkeys(("reward_confidence_scale", "cost_confidence_scale"), SCALE),
-    **dict.fromkeys(("radius", "optimism", "inflation"), NAME),
+    **dict.fromkeys(("radius", "interval", "optimism", "inflation"), NAME),
     "horizon": COUNT,
 }
 NUMBERS = [
@@ -62,9 +62,9 @@ CHECKED: list[tuple[Any, dict[str, Any], list[str]]] = [
     (
         OPB,
         ARM_SETTINGS,
-        ["noise", "mean_cost_bound", "delta", "cost_confidence_scale", "radius", "optimism", "horizon"],
+        ["noise", "mean_cost_bound", "delta", "cost_confidence_scale", "interval", "optimism", "horizon"],
     ),
-    (UCB, {"arms": 3}, ["noise", "delta", "radius", "horizon"]),
+    (UCB, {"arms": 3}, ["noise", "delta", "interval", "horizon"]),
     (LinUCB, {"noise": 0.1}, ["noise", "norm_bound", "action_bound", "ridge", "delta", "radius"]),
 ]
 
@@ -132,7 +132,7 @@ def test_one_number_per_signal_is_taken(noise: Any) -> None:
 
 
 @pytest.mark.parametrize("safe_action", [None, "safe", 0, [0.5, 0.5], SafeAction], ids=repr)
-@pytest.mark.parametrize("kind", [LCLUCB, ROFUL, SafeLTS, OPLB, CAPS, OPB, AlwaysSafe])
+@pytest.mark.parametrize("kind", [LCLUCB, ROFUL, SafeLTS, OPLB, SafePosteriorSampling, OPB, AlwaysSafe])
 def test_a_safe_action_that_is_none_is_refused(kind: Any, safe_action: Any) -> None:
     settings = ARM_SETTINGS if kind is OPB else LINEAR_SETTINGS
     if kind is AlwaysSafe:
@@ -207,8 +207,8 @@ def test_a_safe_arm_outside_the_range_of_all_outcomes_is_refused(known: dict[str
         OPB(arms=3, safe_action=SafeAction(arm=0, **known), threshold=0.5)
     settings = {"safe_action": SafeAction(features=[0.5, 0.0], **known), "threshold": 0.5, "noise": 0.5}
     with refused(InvalidProblem, ErrorCode.OUT_OF_RANGE):
-        CAPS(**settings, bounded_outcomes=True)
-    CAPS(**settings)
+        SafePosteriorSampling(**settings, bounded_outcomes=True)
+    SafePosteriorSampling(**settings)
 
 
 @pytest.mark.parametrize("kind", ALL_LINEAR.values(), ids=ALL_LINEAR)

@@ -218,7 +218,7 @@ def test_a_threshold_with_another_number_stays_of_its_kind(threshold: Any) -> No
 
 def test_a_forecast_keeps_a_limit_from_below_relative_to_the_safe_action() -> None:
     stay = Limit(AtLeast(TimesSafe(0.9)), safe_bound=0.8)
-    problem = Problem(actions=["none", "mail"], safe="none", reward=Reward("click"), limits={"stay": stay})
+    problem = Problem(action_names=["none", "mail"], safe_name="none", reward=Reward("click"), limits={"stay": stay})
     narrow, wide = (case.problem for case in build_cases(problem, {"stay": [0.5]}))
     assert narrow is not None
     assert wide is not None

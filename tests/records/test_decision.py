@@ -44,7 +44,7 @@ def test_it_can_be_logged() -> None:
 
 def test_a_drawn_arm_can_be_logged() -> None:
     policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
-    content = json.loads(json.dumps(sw.Agent(policy).decide(sw.Arms(2)).to_dict(), allow_nan=False))
+    content = json.loads(json.dumps(sw.Agent(policy).decide(sw.ArmSet(2)).to_dict(), allow_nan=False))
     assert content["action"] in (0, 1)
     assert sum(content["probabilities"]) == pytest.approx(1.0)
 
@@ -72,7 +72,7 @@ def test_it_cannot_be_rewritten() -> None:
 def test_a_safe_action_is_the_beginning_of_a_ray_and_a_whole_arm() -> None:
     point = sw.AlwaysSafe(safe_action=sw.SafeAction(features=[0.1, 0.2], cost=0.0), threshold=0.1)
     arm = sw.AlwaysSafe(safe_action=sw.SafeAction(arm=1, cost=0.0), threshold=0.1)
-    decisions = [policy.decide(policy.start(), offer) for policy, offer in ((point, np.eye(2)), (arm, sw.Arms(3)))]
+    decisions = [policy.decide(policy.start(), offer) for policy, offer in ((point, np.eye(2)), (arm, sw.ArmSet(3)))]
     assert [(decision.action_index, decision.step_size) for decision in decisions] == [(None, 0.0), (1, 1.0)]
 
 
@@ -80,8 +80,8 @@ def sample_decisions() -> dict[str, sw.Decision]:
     arms = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
     rounds = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=sw.SafeAction(cost=0.1), dimension=2)
     problem = sw.Problem(
-        actions=["nothing", "offer", "gift"],
-        safe="nothing",
+        action_names=["nothing", "offer", "gift"],
+        safe_name="nothing",
         reward=sw.Reward("click"),
         limits={
             "opt_out": sw.Limit(0.02, safe_bound=0.001, model="rates"),
@@ -93,13 +93,13 @@ def sample_decisions() -> dict[str, sw.Decision]:
     found = sw.Decision(3, 3, 1.0, None, math.inf, np.array([math.nan]), np.array([0.1]), None, 7, math.inf)
     return {
         "rays": decide(),
-        "arms": sw.Agent(arms).decide(sw.Arms(2)),
+        "arms": sw.Agent(arms).decide(sw.ArmSet(2)),
         "a safe action of the round": sw.Replica(sw.Agent(rounds).snapshot(), "pod-1").decide(
-            sw.Rays(np.eye(2), safe=[0.1, 0.2])
+            sw.RaySet(np.eye(2), safe=[0.1, 0.2])
         ),
         "problem": sw.Agent(problem).decide({"age": 0.5}),
-        "a reason": always.decide(always.start(), sw.Arms(2)),
-        "details": decide()._replace(reason_details=sw.ReasonDetails.of(sw.Reason.OUTSIDE_CANARY, share=0.1)),
+        "a reason": always.decide(always.start(), sw.ArmSet(2)),
+        "details": decide()._replace(reason_details=sw.ReasonDetails.of(sw.FallbackReason.OUTSIDE_CANARY, share=0.1)),
         "not finite": found,
     }
 
@@ -120,7 +120,7 @@ def test_it_can_be_read_back() -> None:
 def test_a_decision_that_was_read_back_can_be_registered() -> None:
     policy = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=sw.SafeAction(cost=0.1), dimension=2)
     first, second = sw.Agent(policy), sw.Agent(policy)
-    decision = sw.Replica(first.snapshot(), "pod-1").decide(sw.Rays(np.eye(2), safe=[0.1, 0.2]))
+    decision = sw.Replica(first.snapshot(), "pod-1").decide(sw.RaySet(np.eye(2), safe=[0.1, 0.2]))
     first.register_decision(decision)
     second.register_decision(sw.Decision.from_dict(json.loads(json.dumps(decision.to_dict()))))
     for agent in (first, second):

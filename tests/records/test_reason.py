@@ -11,7 +11,7 @@ from tests.golden.messages import read
 
 import stagewise as sw
 from stagewise.policies.settings import CAUSES
-from stagewise.records.reason import CONTRADICTIONS, MESSAGES, Contradiction, Reason, ReasonDetails, TripReason
+from stagewise.records.reason import CONTRADICTIONS, MESSAGES, Contradiction, FallbackReason, ReasonDetails, TripReason
 
 ROWS = read()["reasons"]
 
@@ -27,14 +27,14 @@ def test_every_reason_has_the_sentence_of_the_golden_file(row: dict[str, Any]) -
 
 
 def test_the_golden_file_has_every_reason() -> None:
-    assert {row["reason"] for row in ROWS} == {*Reason, *TripReason} == set(MESSAGES)
+    assert {row["reason"] for row in ROWS} == {*FallbackReason, *TripReason} == set(MESSAGES)
     assert {row["details"].get("found") for row in ROWS} - {None} == set(Contradiction) == set(CONTRADICTIONS)
-    assert {cause.reason for cause in CAUSES.values()} < set(Reason)
+    assert {cause.reason for cause in CAUSES.values()} < set(FallbackReason)
 
 
 def test_details_hold_json_values_and_incomplete_details_are_rejected() -> None:
     cause = ReasonDetails.of(
-        Reason.ASSUMPTION_CONTRADICTED,
+        FallbackReason.ASSUMPTION_CONTRADICTED,
         found=Contradiction.SAFE_ACTION_UNSAFE,
         limit="x",
         at_most=True,
@@ -100,9 +100,9 @@ def test_no_code_compares_or_searches_a_sentence() -> None:
 
 def test_a_decision_has_the_reason_and_the_message_of_its_cause() -> None:
     policy = sw.AlwaysSafe(safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.1)
-    decision = policy.decide(policy.start(), sw.Arms(2))
-    assert decision.reason is sw.Reason.ALWAYS_SAFE
+    decision = policy.decide(policy.start(), sw.ArmSet(2))
+    assert decision.reason is sw.FallbackReason.ALWAYS_SAFE
     assert (decision.to_dict()["reason"], decision.to_dict()["message"]) == ("always_safe", decision.message)
-    custom = decision._replace(reason_details=sw.ReasonDetails.of(sw.Reason.CUSTOM, message="a word of my own"))
+    custom = decision._replace(reason_details=sw.ReasonDetails.of(sw.FallbackReason.CUSTOM, message="a word of my own"))
     assert (custom.reason, custom.reason_details.details) == ("custom", {"message": "a word of my own"})
     assert json.loads(json.dumps(custom.to_dict()))["details"] == {"message": "a word of my own"}

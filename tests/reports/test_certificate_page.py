@@ -20,7 +20,7 @@ bound above theorem failure optimism first_near_optimal_round never mixes plan m
 machine batches verify format version closeness limits met left compile_seconds
 """
 KNOWN = set(NAMES.split())  # names that the page asks for
-WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.5)
+WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet([[1.0, 0.0], [0.0, 1.0]]), noise=0.5)
 SAFE = sw.SafeAction(features=[0.0, 0.0])
 
 

@@ -17,7 +17,7 @@ from stagewise.reports.evidence import DIGEST_LABELS, compute_digest, get_column
 
 CERTIFICATES = Path(__file__).parents[2] / "docs" / "certificates"
 
-WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.5)
+WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet([[1.0, 0.0], [0.0, 1.0]]), noise=0.5)
 POLICY = sw.LCLUCB(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.3, noise=0.5)
 SCRIPT = "<script>alert(1)</script>"
 

@@ -11,8 +11,8 @@ import stagewise as sw
 
 NAMED = "<b>offer</b>"
 PROBLEM = sw.Problem(
-    actions=["nothing", NAMED],
-    safe="nothing",
+    action_names=["nothing", NAMED],
+    safe_name="nothing",
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.05, safe_bound=0.02)},
 )
@@ -72,7 +72,7 @@ def test_health_shows_a_row_for_each_check(agent: sw.Agent) -> None:
 
 
 def test_the_doctor_shows_a_row_for_each_check_and_the_conclusion() -> None:
-    report = sw.doctor(make_log(), PROBLEM)
+    report = sw.check_log(make_log(), PROBLEM)
     _, *rows = read_tables(report)
     assert [row[:2] for row in rows] == [[one.verdict, one.check] for one in report.findings]
     assert str(report).splitlines()[-1] in report._repr_html_()

@@ -89,7 +89,7 @@ def test_where_users_come_the_safe_action_is_drawn_for_the_mean_user() -> None:
 
 
 def test_safe_points_of_all_directions_come_to_nothing_on_average() -> None:
-    world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RandomRays(3, 2, safe=0.2), noise=0.1)
+    world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RandomRaySet(3, 2, safe=0.2), noise=0.1)
     draws = [world.actions_in(RandomKey(seed=3, round=t)).round_safe_action.features for t in range(4000)]  # type: ignore[union-attr]
     assert world.actions.mean_at_safe(world.parameters) == pytest.approx([0.0, 0.0])
     assert np.mean(draws, axis=0) @ world.parameters.T == pytest.approx([0.0, 0.0], abs=0.01)

@@ -14,7 +14,7 @@ from stagewise.reports.regret_bound import RegretBound, RegretTheorem, bound_wid
 ROUNDS = np.array([100, 1000, 3000])
 ARMS = sw.ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])
 ARM: dict[str, Any] = {"arms": 4, "safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.3}
-RAYS = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.2)
+RAYS = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet([[1.0, 0.0], [0.0, 1.0]]), noise=0.2)
 RAY: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "threshold": 0.3, "noise": 0.2}
 
 
@@ -27,10 +27,10 @@ RAY: dict[str, Any] = {"safe_action": sw.SafeAction(features=[0.0, 0.0]), "thres
         (sw.ROFUL(**RAY), RAYS),
         (sw.OPLB(**RAY), RAYS),
         (sw.OPLB(**RAY, optimism="directional"), RAYS),
-        (sw.OPB(**ARM, radius="hoeffding"), ARMS),
+        (sw.OPB(**ARM, interval="hoeffding"), ARMS),
         (sw.OPB(**ARM), ARMS),
-        (sw.OPB(**ARM, radius="rates"), ARMS),
-        (sw.OPB(**ARM, radius="paper", horizon=3000), ARMS),
+        (sw.OPB(**ARM, interval="rates"), ARMS),
+        (sw.OPB(**ARM, interval="paper", horizon=3000), ARMS),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -81,13 +81,13 @@ def test_the_bound_of_arms_is_the_sum_of_their_widths() -> None:
     assert bound.values[0] == pytest.approx((2 + 2 * 0.9 / 0.3) * total)
 
 
-@pytest.mark.parametrize("radius", ["kl", "rates"])
-def test_no_interval_is_longer_than_its_longest_half(radius: str) -> None:
-    policy = sw.OPB(**ARM, radius=radius)
+@pytest.mark.parametrize("interval", ["kl", "rates"])
+def test_no_interval_is_longer_than_its_longest_half(interval: str) -> None:
+    policy = sw.OPB(**ARM, interval=interval)
     halves, confidence = policy.model.longest_halves(400), policy.model.confidence
     for pulls in (1, 2, 3, 10, 57, 399):
         for mean in np.linspace(0.0, 1.0, 41):
-            if radius == "kl":
+            if interval == "kl":
                 low, high = compute_kl_interval(float(pulls), mean, confidence)
             else:
                 low, high = compute_average_interval(float(pulls), mean, confidence, confidence)

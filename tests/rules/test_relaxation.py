@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stagewise import Ball, Box, Ellipsoid, Polytope
+from stagewise import BallSet, BoxSet, EllipsoidSet, PolytopeSet
 from stagewise.problem.polytope import compute_faces
 from stagewise.rules import relaxation
 from stagewise.rules.convex import build_region, compute_best_value
@@ -31,13 +31,13 @@ def problem(rng: np.random.Generator, d: int, m: int, norms: int, sign: float) -
 def random_set(rng: np.random.Generator, kind: int, d: int) -> Any:
     offset = rng.normal(size=d) * 0.3
     if kind == 0:
-        return Ball(1.0 + float(np.linalg.norm(offset)), offset)
+        return BallSet(1.0 + float(np.linalg.norm(offset)), offset)
     if kind == 1:
         root = rng.normal(size=(d, d)) + 2.0 * np.eye(d)
-        return Ellipsoid(root @ root.T, 0.1 * offset)
+        return EllipsoidSet(root @ root.T, 0.1 * offset)
     if kind == 2:
-        return Box(-rng.uniform(0.1, 1.0, size=d), rng.uniform(0.1, 1.0, size=d))
-    return Polytope(np.vstack([np.eye(d), -np.eye(d), rng.normal(size=(2, d))]))
+        return BoxSet(-rng.uniform(0.1, 1.0, size=d), rng.uniform(0.1, 1.0, size=d))
+    return PolytopeSet(np.vstack([np.eye(d), -np.eye(d), rng.normal(size=(2, d))]))
 
 
 def points_in(actions: Any, rng: np.random.Generator, d: int) -> np.ndarray:
@@ -136,7 +136,7 @@ def test_without_widths_the_bound_is_the_maximum(seed: int, d: int) -> None:
 def test_a_box_of_too_many_corners_is_bounded_too() -> None:
     rng = np.random.default_rng(0)
     d = 20
-    optimistic_problem, box = problem(rng, d, 1, 1, 1.0), Box(-np.ones(d), np.ones(d))
+    optimistic_problem, box = problem(rng, d, 1, 1, 1.0), BoxSet(-np.ones(d), np.ones(d))
     points = points_in(box, rng, d)
     assert (
         value(optimistic_problem, points[feasible(optimistic_problem, points)]).max()
@@ -173,9 +173,9 @@ def attained(actions: Any, reward: np.ndarray, costs: np.ndarray, limits: np.nda
         if actions.excess(found.x) < 1e-7:
             break
         gap = found.x - actions.find_exits(actions.middle, (found.x - actions.middle)[np.newaxis])[0]
-        if isinstance(actions, Ball | Ellipsoid):
+        if isinstance(actions, BallSet | EllipsoidSet):
             gap = np.linalg.solve(actions.spread @ actions.spread.T, found.x - actions.middle)
-        elif isinstance(actions, Polytope):
+        elif isinstance(actions, PolytopeSet):
             faces = compute_faces(actions.vertices)[0]
             worst = np.argmax(faces.normals @ (faces.basis.T @ (found.x - faces.origin)) - faces.offsets)
             gap = faces.basis @ faces.normals[worst]

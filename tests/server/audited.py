@@ -31,7 +31,7 @@ async def live(folder: Path) -> None:
         await server.set_mode(NAME, "canary", 0.5, "ada", "carefully")
         await part(server, "canary")
         await server.set_mode(NAME, "live", None, "ada", "all is well")
-        await server.new_version(NAME, problem(actions=["nothing", "offer", "sale"]).to_dict(), "ada", "a sale")
+        await server.new_version(NAME, problem(action_names=["nothing", "offer", "sale"]).to_dict(), "ada", "a sale")
         await server.decide(NAME, user("before it is learned"))
         await part(server, "sale")
         await server.kill(None, "eve", "the whole site is down")

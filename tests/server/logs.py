@@ -14,8 +14,8 @@ DAY = 24 * 60 * MINUTE
 def problem(**changes: Any) -> sw.Problem:
     """Return three messages with two limits, of which one holds in every country."""
     told: dict[str, Any] = {
-        "actions": ["nothing", "digest", "offer"],
-        "safe": "nothing",
+        "action_names": ["nothing", "digest", "offer"],
+        "safe_name": "nothing",
         "context": {"age": (0, 100), "tenure": (-1, 1)},
         "reward": sw.Reward("click"),
         "limits": {

@@ -21,7 +21,7 @@ CLIENTS = 64
 def played_problem() -> sw.Problem:
     """Return a problem whose windows close while it is played, and which a fair coin does not contradict."""
     limits, window = {"opt_out": sw.Limit(0.9, safe_bound=0.5, window="1s", model="rates")}, {"window": "1s"}
-    told: Any = {"actions": ["nothing", "digest", "offer"], "safe": "nothing", "context": {"age": (18, 99)}}
+    told: Any = {"action_names": ["nothing", "digest", "offer"], "safe_name": "nothing", "context": {"age": (18, 99)}}
     return sw.Problem(**told, reward=sw.Reward("click", **window), limits=limits)
 
 

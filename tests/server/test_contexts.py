@@ -22,8 +22,8 @@ from stagewise.server.versions import build_first_version, build_next_version
 
 LIVE = Controls(mode="live")
 PROBLEM = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     context={
         "age": (18, 99),
         "tenure": sw.Number(0, 3650, clip=True, missing=0),

@@ -7,7 +7,7 @@ from tests.problem.refusal import refused
 from tests.server.logs import Log
 
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import Controls, fold_controls, is_in_canary, parse_mode
 from stagewise.server.decide import get_override_cause
 
@@ -27,20 +27,20 @@ def test_the_last_mode_holds() -> None:
 def test_before_anybody_says_so_nothing_but_the_safe_action_is_served() -> None:
     told = get_override_cause(Controls(), Controls(), "id")
     assert told is not None
-    assert told.reason is Reason.SHADOW
+    assert told.reason is FallbackReason.SHADOW
 
 
 def test_a_kill_switch_holds_until_somebody_resumes() -> None:
     live, killed = (
         {"what": "mode", "mode": "live", "share": 1.0},
-        ReasonDetails.of(Reason.KILLED, actor="ada", note="so"),
+        ReasonDetails.of(FallbackReason.KILLED, actor="ada", note="so"),
     )
     assert get_override_cause(after(live), Controls(), "id") is None
     assert get_override_cause(after(live, {"what": "kill"}, live), Controls(), "id") == killed
     assert get_override_cause(after(live, {"what": "kill"}, {"what": "resume"}), Controls(), "id") is None
     assert get_override_cause(after(live), after({"what": "kill"}), "id") == killed
     why = {"trip": "feedback_stopped", "details": {"decisions": 120, "seconds": 60.0}}
-    tripped = ReasonDetails.of(Reason.TRIPPED, actor="ada", **why)
+    tripped = ReasonDetails.of(FallbackReason.TRIPPED, actor="ada", **why)
     assert get_override_cause(after(live, {"what": "trip", **why}), Controls(), "id") == tripped
 
 

@@ -9,7 +9,7 @@ from tests.server.logs import DAY, Log, problem
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import Controls
 from stagewise.server.decide import DecisionRecord, PolicySnapshot, compute_draw, decide
 from stagewise.server.messages import DecisionRequest
@@ -17,7 +17,7 @@ from stagewise.server.state_fold import StateFold
 
 KEY = b"k" * 32
 LIVE, NOWHERE = Controls(mode="live", row=3), Controls()
-KILLED = ReasonDetails.of(Reason.KILLED, actor="ada", note="x")
+KILLED = ReasonDetails.of(FallbackReason.KILLED, actor="ada", note="x")
 PLAIN = {"age": 34, "tenure": 0.5, "country": "se"}
 
 
@@ -63,7 +63,7 @@ def test_many_are_as_one_by_one(
 ) -> None:
     snapshot = after(problem(), 0 if known == "nothing" else 300, retired, 0.3 if known == "contradiction" else 0.001)
     if known == "alert":
-        snapshot.learned.statistics.alerts["model"] = ReasonDetails(Reason.ASSUMPTION_CONTRADICTED)
+        snapshot.learned.statistics.alerts["model"] = ReasonDetails(FallbackReason.ASSUMPTION_CONTRADICTED)
     if known == "not read":
         snapshot = snapshot._replace(read=False)
     asked = users(40)

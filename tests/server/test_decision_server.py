@@ -77,7 +77,7 @@ async def test_a_retry_after_more_was_learned_does_not_draw_again(tmp_path: Path
 async def test_a_retry_is_answered_the_same_when_its_action_was_retired_since(tmp_path: Path) -> None:
     async with serve_problem(tmp_path) as server:
         first = await server.decide(NAME, user("u-1", only=["digest"]))
-        await server.new_version(NAME, problem(actions=["nothing", "offer"]).to_dict(), "ada", "less")
+        await server.new_version(NAME, problem(action_names=["nothing", "offer"]).to_dict(), "ada", "less")
         assert await server.decide(NAME, user("u-1", only=["digest"])) == first
         before = server.store.head(NAME)
         for asked in (user("u-2", only=["digest"]), user("u-1", only=["digest", "offer"]), user(only=["digest"])):
@@ -91,7 +91,7 @@ async def test_of_two_who_open_an_experiment_at_once_the_second_makes_a_version(
     async with serve_problem(tmp_path) as server:
         server.learner.stop()
         server._experiments.clear()  # as if the first had been another process, a moment ago
-        await server.open(NAME, problem(actions=["nothing", "offer"]), "eve", "another file")
+        await server.open(NAME, problem(action_names=["nothing", "offer"]), "eve", "another file")
         assert (server.experiment(NAME).version, server.experiment(NAME).current.retired) == (2, {"digest"})
 
 
@@ -318,7 +318,7 @@ async def test_another_version_is_learned_from_the_same_log(tmp_path: Path) -> N
             await server.decide(NAME, user(f"u-{i}"))
             await server.learn(NAME, OutcomeUpdate(f"u-{i}", {"click": 1, "opt_out": 0, "complaint": 0}))
         await learned(server)
-        more = problem(actions=["nothing", "offer", "sale"])
+        more = problem(action_names=["nothing", "offer", "sale"])
         assert await server.new_version(NAME, more.to_dict(), "ada", "a sale") == 2
         made = await server.decide(NAME, user("after"))
         assert (made.version, set(made.probabilities)) == (2, {"nothing", "digest", "offer", "sale"})
@@ -584,13 +584,15 @@ async def test_a_file_that_goes_back_to_an_earlier_limit_is_served_on_postgres(p
 @played
 async def test_an_old_file_loosens_nothing(tmp_path: Path) -> None:
     async with serve_problem(tmp_path) as server:
-        await server.new_version(NAME, problem(actions=["nothing", "offer"]).to_dict(), "ada", "no digests")
+        await server.new_version(NAME, problem(action_names=["nothing", "offer"]).to_dict(), "ada", "no digests")
         with refused(InvalidProblem, ErrorCode.CHANGE_NOT_ALLOWED, "the action 'digest'"):
             await server.open(NAME, problem(), "root", "started again with the old file")
         assert server.experiment(NAME).version == 2
-        await server.open(NAME, problem(actions=["nothing", "digest", "sale"]), "root", "another file")
+        await server.open(NAME, problem(action_names=["nothing", "digest", "sale"]), "root", "another file")
         assert server.experiment(NAME).version == 3
-        await server.open(NAME, problem(actions=["nothing", "sale", "digest"]), "root", "the same in another order")
+        await server.open(
+            NAME, problem(action_names=["nothing", "sale", "digest"]), "root", "the same in another order"
+        )
         assert server.experiment(NAME).version == 3
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from tests.server.server_helpers import NAME, learned, played, serve_problem
@@ -21,7 +22,9 @@ from stagewise.server.web.page.render import build_page_context, render_parts
 from stagewise.server.web.page.sessions import Session
 
 LIMIT = sw.Limit(0.2, safe_bound=0.0, drift="0.05/30d")
-PROBLEM = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits={"opt_out": LIMIT})
+PROBLEM = sw.Problem(
+    action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"), limits={"opt_out": LIMIT}
+)
 
 
 SCORED = sw.Limit(0.2, safe_bound=0.0, score=sw.RiskScore("risk", buckets=3), drift="0.05/30d")
@@ -54,6 +57,7 @@ async def test_bounds_age_between_decisions_and_every_decision_is_replayed(
             shift[0] += int(days * DAY * 1e6)
             answer = await server.decide(NAME, DecisionRequest(context, decision_id=f"late{i}", propose="offer"))
             shares.append(answer.probabilities["offer"])
+            assert answer.reward_guarantee == ("forgetting" if reward.half_life else msgspec.UNSET)
         early, late = (decode_decision(server.store.find(NAME, "decision", f"late{i}").body).time for i in range(2))
         assert late - early >= int(100 * DAY * 1e6)
         await server.set_mode(NAME, "shadow", None, "ada", "a test")
@@ -115,7 +119,9 @@ async def test_an_action_is_relearned_by_a_row_of_the_log(tmp_path: Path) -> Non
 async def test_figures_metrics_and_page_tell_bounds_their_age_and_who_recovers(tmp_path: Path) -> None:
     limit, rng = sw.Limit(0.2, safe_bound=0.0, drift="0.1/30d"), np.random.default_rng(0)
     actions = ["nothing", "digest", "offer"]
-    drifting = sw.Problem(actions=actions, safe="nothing", reward=sw.Reward("click"), limits={"opt_out": limit})
+    drifting = sw.Problem(
+        action_names=actions, safe_name="nothing", reward=sw.Reward("click"), limits={"opt_out": limit}
+    )
     async with serve_problem(tmp_path, drifting) as server:
         clock, shift = server.store.clock, [0]
         server.store.clock = lambda: clock() + shift[0]

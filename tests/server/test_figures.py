@@ -17,8 +17,8 @@ from stagewise.server.log_statistics import MAX_BUCKETS, LogStatistics, TimeSeri
 from stagewise.server.web.page.verdict import build_verdict
 
 PROBLEM = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     reward=sw.Reward("click", window="10s"),
     limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, window="20s", model="rates")},
 )
@@ -206,7 +206,7 @@ def test_who_changed_what_and_why() -> None:
 def test_another_version_keeps_what_was_counted() -> None:
     log = small_log()
     limits = {"opt_out": dataclasses.replace(PROBLEM.limits["opt_out"], value=0.03)}
-    other = dataclasses.replace(PROBLEM, actions=["nothing", "offer", "digest"], limits=limits)
+    other = dataclasses.replace(PROBLEM, action_names=["nothing", "offer", "digest"], limits=limits)
     log.row("problem", 5.5, {"version": 2, "problem": other.to_dict(), "actor": "ada", "reason": "a digest too"})
     log.decision(6.0, "d4", "digest")
     log.outcome(7.0, "d4", opt_out=1.0)
@@ -248,7 +248,10 @@ def test_decisions_are_held_against_limits_they_were_made_under(now: float) -> N
     told = figures["limits"]["opt_out"]
     assert (told["threshold"], told["pessimistic_cost"], told["observed_mean"]) == (now, 0.98 * now, 0.05)
     assert build_verdict(figures).answers[0].word == "Within limits"
-    plain = {"version": 3, "problem": dataclasses.replace(under(now), actions=["nothing", "offer", "digest"]).to_dict()}
+    plain = {
+        "version": 3,
+        "problem": dataclasses.replace(under(now), action_names=["nothing", "offer", "digest"]).to_dict(),
+    }
     log.row("problem", 640.0, {**plain, **other})
     tally.take(log.events[-1])
     assert build_figures(tally, 640_000_000)["limits"]["opt_out"] == told  # the limit is the same
@@ -266,7 +269,9 @@ def test_what_was_decided_before_a_limit_moved_counts_for_nothing_when_it_comes_
 
 
 def test_a_waiting_signal_without_a_window_holds_what_comes_after() -> None:
-    problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"), limits=PROBLEM.limits)
+    problem = sw.Problem(
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"), limits=PROBLEM.limits
+    )
     log = Log(problem)
     log.decision(1.0, "a", "offer")
     log.decision(2.0, "b", "offer")
@@ -295,7 +300,7 @@ def test_nothing_yet() -> None:
 
 def test_an_at_least_limit_in_units_of_its_own() -> None:
     problem = sw.Problem(
-        actions=["today", "new"], safe="today", reward=sw.Reward("margin", low=-10.0, high=30.0),
+        action_names=["today", "new"], safe_name="today", reward=sw.Reward("margin", low=-10.0, high=30.0),
         limits={"stars": sw.Limit(sw.AtLeast(4.0), low=1.0, high=5.0, safe_bound=4.5, model="rates")},
     )  # fmt: skip
     log = Log(problem)

@@ -25,7 +25,7 @@ def build_problem(on_mismatch: Any = None) -> sw.Problem:
     limit = sw.Limit(0.3, safe_bound=0.0, model="rates", on_mismatch=on_mismatch)
     context = {"age": (0, 100), "tenure": (-1, 1)}
     return sw.Problem(
-        actions=["nothing", "digest", "offer"], safe="nothing", context=context, reward=sw.Reward("click"),
+        action_names=["nothing", "digest", "offer"], safe_name="nothing", context=context, reward=sw.Reward("click"),
         limits={"opt_out": limit},
     )  # fmt: skip
 

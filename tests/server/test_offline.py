@@ -121,7 +121,7 @@ async def test_means_are_held_against_those_of_the_log_as_an_agent_does(tmp_path
 
 @played
 async def test_another_version_of_the_problem_learns_it_too(tmp_path: Path) -> None:
-    told, more = frame(1200), problem(actions=["nothing", "digest", "offer", "sale"])
+    told, more = frame(1200), problem(action_names=["nothing", "digest", "offer", "sale"])
     async with serve_problem(tmp_path) as server:
         await server.learn_log(NAME, offline(told), "ada", "last month")
         await server.new_version(NAME, more.to_dict(), "ada", "a sale")

@@ -141,7 +141,7 @@ async def test_a_learner_of_an_older_version_stops_before_what_it_cannot_know(tm
         old = server.experiment(NAME).current
         learner = Learner(server.store, server._versions, server._publish, server.writer.append_now, alone=True)
         await server.decide(NAME, user("a"))
-        more = problem(actions=["nothing", "digest", "offer", "sale"])
+        more = problem(action_names=["nothing", "digest", "offer", "sale"])
         await server.new_version(NAME, more.to_dict(), "ada", "more")
         row = {"action": "sale", "request": {"context": user().context}, "reason": None}
         server.store.append([AppendRequest(NAME, DECISION, "b", encode_canonical(row))])

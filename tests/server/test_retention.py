@@ -116,7 +116,7 @@ async def test_old_rows_leave_and_the_rest_stays_evident(address: str) -> None:
         await server.learn(NAME, OutcomeUpdate("old-1", {"click": 1}))
     again = await server.learn(NAME, OutcomeUpdate("new-10", {"click": 1}, outcome_id="o"))
     assert again.accepted == ["click"]
-    await server.new_version(NAME, problem(actions=["nothing", "offer", "sale"]).to_dict(), "ada", "a sale")
+    await server.new_version(NAME, problem(action_names=["nothing", "offer", "sale"]).to_dict(), "ada", "a sale")
     await learned(server)
     fold = server.learner.folds[NAME]
     assert fold.version == 2

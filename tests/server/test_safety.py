@@ -29,7 +29,7 @@ def problem() -> sw.Problem:
         "opt_out": sw.Limit(LIMITS["opt_out"], safe_bound=0.06, window="15m", model="rates"),
         "complaint": sw.Limit(LIMITS["complaint"], safe_bound=0.01, window="15m", by="country"),
     }
-    told: Any = {"actions": list(MEANS), "safe": "nothing", "context": ["age"]}
+    told: Any = {"action_names": list(MEANS), "safe_name": "nothing", "context": ["age"]}
     return sw.Problem(**told, reward=sw.Reward("click", window="15m"), limits=limits, delta=0.1)
 
 

@@ -38,7 +38,7 @@ def test_what_the_page_says_is_typed_works(
     tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The file, the start, curl, Python, the audit, and the move to PostgreSQL."""
-    start, _, send, move, prove, back_up = blocks("sh")
+    start, _, send, move, prove, back_up, restore = blocks("sh")
     (tmp_path / "messages.toml").write_text(blocks("toml")[0])
     monkeypatch.chdir(tmp_path)
     (words,) = [line.split() for line in start.splitlines() if line.startswith("stagewise")]
@@ -58,6 +58,8 @@ def test_what_the_page_says_is_typed_works(
             subprocess.run(shlex.split(line), check=True)
             (copied,) = re.findall(r"copy\d*\.db", line)
             assert called("audit", "verify", copied)[0] == 0
+        if copies:
+            assert called(*shlex.split(restore.splitlines()[0])[1:])[0] == 0
     for line in prove.splitlines():
         assert called(*shlex.split(line)[1:])[0] == 0, line
     (copy,) = [line for line in move.splitlines() if "audit copy" in line]

@@ -28,8 +28,8 @@ from stagewise.server.store.factory import open_store
 
 ROOT = Path(__file__).parents[2]
 PROBLEM = """
-actions = ["nothing", "digest", "offer"]
-safe = "nothing"
+action_names = ["nothing", "digest", "offer"]
+safe_name = "nothing"
 context = { age = [18, 99] }
 [reward]
 name = "click"
@@ -42,13 +42,14 @@ model = "rates"
 
 
 @contextmanager
-def served(folder: Path, *words: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """Serve in another process; give its address, and stop it as Ctrl+C does."""
+def served(folder: Path, *words: str, source: Path | None = None) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """Serve in another process, by the code of another folder if one is given; stop it as Ctrl+C does."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", **({} if source is None else {"PYTHONPATH": str(source)})}
     said = folder / "said.txt"
     with said.open("w") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "stagewise.cli.main", "serve", *words, "--port", "0", "--quiet"],
-            cwd=folder, stdout=out, stderr=subprocess.STDOUT, text=True, env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+            cwd=folder, stdout=out, stderr=subprocess.STDOUT, text=True, env=environment,
         )  # fmt: skip
     try:
         end = time.monotonic() + 60.0

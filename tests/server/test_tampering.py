@@ -223,7 +223,7 @@ def test_keys_are_rows_of_the_log(store: Store) -> None:
 async def test_no_row_has_the_controls_of_a_version_and_the_limits_of_the_one_before(tmp_path: Path) -> None:
     """A version begins between the two moments at which a decision asks what is known and who may decide."""
     async with serve_problem(tmp_path) as server:
-        ours, other = server.experiment(NAME), problem(actions=["nothing", "offer"])
+        ours, other = server.experiment(NAME), problem(action_names=["nothing", "offer"])
         before = ours.policy_snapshot
 
         class Moving(Experiment):

@@ -39,9 +39,9 @@ def test_a_logistic_limit_stays_since_it_is_the_prior_mean() -> None:
 
 def test_actions_may_come_and_go_and_come_back() -> None:
     one = build_first_version(problem())
-    two = build_next_version(one, problem(actions=["nothing", "offer", "sale"]))
-    assert (list(two.problem.actions), two.retired) == (["nothing", "digest", "offer", "sale"], {"digest"})
-    three = build_next_version(two, problem(actions=["nothing", "digest", "offer", "sale"]))
+    two = build_next_version(one, problem(action_names=["nothing", "offer", "sale"]))
+    assert (list(two.problem.action_names), two.retired) == (["nothing", "digest", "offer", "sale"], {"digest"})
+    three = build_next_version(two, problem(action_names=["nothing", "digest", "offer", "sale"]))
     assert three.retired == frozenset()
     assert three.problem.policy().initial_actions == 3
     fold = StateFold(three.problem, 3)
@@ -51,9 +51,9 @@ def test_actions_may_come_and_go_and_come_back() -> None:
 
 def test_what_is_told_of_a_version_can_be_said_again_in_any_order() -> None:
     """Whoever asks for a problem and sends it back with a change has its names in another order."""
-    two = build_next_version(build_first_version(problem()), problem(actions=["nothing", "offer", "sale"]))
+    two = build_next_version(build_first_version(problem()), problem(action_names=["nothing", "offer", "sale"]))
     plain = get_declared_problem(two)
-    assert plain["actions"] == ["nothing", "offer", "sale"]
+    assert plain["action_names"] == ["nothing", "offer", "sale"]
     assert plain["settings"] == {}
     turned = {key: dict(reversed(value.items())) if isinstance(value, dict) else value for key, value in plain.items()}
     turned["limits"]["opt_out"] = {**turned["limits"]["opt_out"], "at_most": 0.03}
@@ -70,7 +70,7 @@ def test_what_is_told_of_a_version_can_be_said_again_in_any_order() -> None:
         ({"delta": 0.1}, "delta"),
         ({"context": {"age": (0, 120), "tenure": (-1, 1)}}, "context"),
         ({"reward": sw.Reward("click", high=2.0)}, "reward"),
-        ({"safe": "digest"}, "safe"),
+        ({"safe_name": "digest"}, "safe_name"),
         ({"limits": limits(safe_bound=0.002)}, "safe_bound"),
         ({"limits": limits(window="8d")}, "window"),
         ({"limits": limits(value=sw.AtLeast(0.0005))}, "at_least"),
@@ -89,7 +89,7 @@ def test_what_sets_are_made_of_cannot_be_chosen_after_looking(changed: dict[str,
 def test_a_limit_with_a_slope_or_a_budget_keeps_its_value(drift: Any) -> None:
     def declare(value: float, moves: Any) -> sw.Problem:
         limits = {"opt_out": sw.Limit(value, safe_bound=0.0, drift=moves)}
-        return sw.Problem(actions=["a", "b"], safe="a", reward=sw.Reward("click"), limits=limits)
+        return sw.Problem(action_names=["a", "b"], safe_name="a", reward=sw.Reward("click"), limits=limits)
 
     first = build_first_version(declare(0.02, drift))
     with pytest.raises(InvalidProblem) as refusal:

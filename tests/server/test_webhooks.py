@@ -63,13 +63,13 @@ async def test_every_change_is_told_once_signed_and_in_order(tmp_path: Path) -> 
         stop = next(one for _, one in events if one["type"] == "stop")
         assert stop["data"]["details"] == {"actor": "ada", "note": "complaints doubled"}
         assert "complaints doubled" in stop["data"]["message"]
-        assert (stop["data"]["reason"], stop["data"]["actor"]) == (sw.Reason.KILLED, "ada")
+        assert (stop["data"]["reason"], stop["data"]["actor"]) == (sw.FallbackReason.KILLED, "ada")
 
 
 @played
 async def test_an_alert_and_its_stop_are_told_and_once_more_after_an_acknowledgement(tmp_path: Path) -> None:
     served = sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.05, safe_bound=0.001)},
     )  # fmt: skip
     more = 'events = ["alert", "stop", "acknowledge"]'
@@ -78,10 +78,10 @@ async def test_an_alert_and_its_stop_are_told_and_once_more_after_an_acknowledge
             await lived_badly(server)
             await soon(lambda: len(receiver.calls) >= 2)
             alert = next(call.event for call in receiver.calls if call.event["type"] == "alert")
-            assert alert["data"]["reason"] == sw.Reason.ASSUMPTION_CONTRADICTED
+            assert alert["data"]["reason"] == sw.FallbackReason.ASSUMPTION_CONTRADICTED
             assert alert["data"]["stops"]
             stop = next(call.event for call in receiver.calls if call.event["type"] == "stop")
-            assert stop["data"]["reason"] == sw.Reason.TRIPPED
+            assert stop["data"]["reason"] == sw.FallbackReason.TRIPPED
             told = len(receiver.calls)
             for name in list(server.experiment(NAME).alerts):
                 await server.acknowledge(NAME, name, "ada", "known")

@@ -25,9 +25,9 @@ ALONE: dict[str, Any] = {"mean_cost_bound": 1.0, "check_assumptions": False}  # 
 
 def linear_world(kind: str) -> sw.LinearWorld:
     actions = {
-        "rays": sw.Rays(TARGETS),
+        "rays": sw.RaySet(TARGETS),
         "finite": sw.FiniteSet(TARGETS),
-        "fresh rays": sw.RandomRays(count=5, dimension=D),
+        "fresh rays": sw.RandomRaySet(count=5, dimension=D),
         "fresh finite": sw.RandomFiniteSet(count=5, dimension=D),
     }[kind]
     return sw.LinearWorld(reward=THETA, cost=MU, actions=actions, noise=NOISE)
@@ -95,12 +95,12 @@ def test_a_linear_kernel_misses_as_often_as_a_linear_policy(told: float) -> None
     assert (one["missed"].max() > 0) == (told == STATED)
 
 
-@pytest.mark.parametrize("radius", ["hoeffding", "kl"])
-def test_the_intervals_of_pulled_arms_are_looked_at(radius: str) -> None:
+@pytest.mark.parametrize("interval", ["hoeffding", "kl"])
+def test_the_intervals_of_pulled_arms_are_looked_at(interval: str) -> None:
     table = {"reward": [0.1, 0.4, 0.7], "cost": [0.0, 0.5, 0.2]}
     world = sw.ArmsWorld(**table, outcomes="clipped-gaussian", noise=0.5)  # clipping moves what is seen off the means
     safe = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
-    policy = sw.OPB(arms=3, safe_action=safe, threshold=0.3, radius=radius, delta=0.97)
+    policy = sw.OPB(arms=3, safe_action=safe, threshold=0.3, interval=interval, delta=0.97)
     audit = sw.simulate(policy, world, rounds=ROUNDS, runs=[RUN], seed=SEED, audit=True).audit
     state, counts, pulls = policy.start(), np.zeros(2, dtype=int), np.zeros(3)
     for t in range(ROUNDS):

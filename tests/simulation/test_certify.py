@@ -50,7 +50,7 @@ def test_the_runs_are_those_that_simulate_plays() -> None:
         (sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.05, norm_bound=0.1, **ALONE), FIXED),
         (
             sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.5, **ALONE),
-            sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=10.0),
+            sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet(TARGETS), noise=10.0),
         ),
         (sw.LinUCB(safe_action=SAFE, threshold=0.3, noise=0.5), FIXED),
         (sw.DOSLB(safe_action=SAFE, threshold=0.3, noise=0.5), FIXED),
@@ -135,7 +135,7 @@ def test_a_family_has_one_number_of_thresholds() -> None:
     def uneven(run: int) -> tuple[Any, Any]:
         if run < 3:
             return POLICY, FIXED
-        world = sw.LinearWorld(reward=[0.6, 0.8], cost=np.eye(2), actions=sw.Rays(TARGETS), noise=0.5)
+        world = sw.LinearWorld(reward=[0.6, 0.8], cost=np.eye(2), actions=sw.RaySet(TARGETS), noise=0.5)
         return sw.LCLUCB(safe_action=SAFE, threshold=[0.3, 0.4], noise=0.5), world
 
     for runs in (10, 200):  # within a batch, and between two
@@ -144,7 +144,7 @@ def test_a_family_has_one_number_of_thresholds() -> None:
 
 
 def test_limits_from_below_have_margins_too() -> None:
-    world = sw.LinearWorld(reward=[0.6, 0.8], cost=[[0.8, 0.6], [0.6, 0.0]], actions=sw.Rays(TARGETS), noise=0.5)
+    world = sw.LinearWorld(reward=[0.6, 0.8], cost=[[0.8, 0.6], [0.6, 0.0]], actions=sw.RaySet(TARGETS), noise=0.5)
     limits = {"wear": 0.3, "yield": sw.AtLeast(-0.2)}
     policy = sw.LCLUCB(safe_action=SAFE, threshold=limits, noise=0.5)
     certificate = certified(policy, world, runs=50)

@@ -13,13 +13,13 @@ from stagewise import (
     OPLB,
     ROFUL,
     AlwaysSafe,
-    Ball,
-    Box,
-    Ellipsoid,
+    BallSet,
+    BoxSet,
+    EllipsoidSet,
     InvalidFile,
     InvalidProblem,
     LinearWorld,
-    Polytope,
+    PolytopeSet,
     SafeAction,
     simulate,
 )
@@ -28,10 +28,10 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.simulation.oracle import build_oracle
 
 SETS: dict[str, Any] = {
-    "ball": Ball(1.0),
-    "ellipsoid": Ellipsoid(np.diag([1.0, 0.5])),
-    "box": Box([-0.7, -0.7], [0.7, 0.7]),
-    "polytope": Polytope([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]),
+    "ball": BallSet(1.0),
+    "ellipsoid": EllipsoidSet(np.diag([1.0, 0.5])),
+    "box": BoxSet([-0.7, -0.7], [0.7, 0.7]),
+    "polytope": PolytopeSet([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]),
 }
 SAFE = SafeAction(features=np.zeros(2))
 
@@ -55,7 +55,7 @@ def test_the_best_of_a_ball_is_known() -> None:
     angles = np.linspace(0.0, 2.0 * np.pi, 200_001)
     points = np.column_stack([np.cos(angles), np.sin(angles)])
     points *= np.minimum(1.0, 0.3 / np.maximum(points @ [0.8, 0.6], 1e-9))[:, np.newaxis]
-    ball = world(Ball(1.0))
+    ball = world(BallSet(1.0))
     assert build_oracle(policy, ball).best(ball.actions) == pytest.approx((points @ [0.6, 0.8]).max(), abs=1e-4)
     free = build_oracle(AlwaysSafe(safe_action=SAFE, threshold=5.0), ball)
     assert free.best(ball.actions) == pytest.approx(1.0)
@@ -76,7 +76,7 @@ def test_a_description_is_plain_json(actions: Any) -> None:
 
 def test_a_set_of_another_dimension_than_the_world_is_refused() -> None:
     with refused(InvalidProblem, ErrorCode.DIMENSION_MISMATCH):
-        world(Ball(1.0, np.zeros(3)))
+        world(BallSet(1.0, np.zeros(3)))
 
 
 FILE = """
@@ -101,12 +101,12 @@ mean_cost_bound = 2.0
 bounds_solver_gap = false
 """
 GOOD = {
-    'kind = "ball"\nradius = 1.0': Ball,
-    'kind = "ball"\nradius = 1.0\ncenter = [0.1, 0.0]': Ball,
-    'kind = "ellipsoid"\nshape = [[1.0, 0.0], [0.0, 2.0]]': Ellipsoid,
-    'kind = "box"\nlow = [-0.7, -0.7]\nhigh = [0.7, 0.7]': Box,
-    'kind = "polytope"\nvertices = [[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]': Polytope,
-    'kind = "polytope"\nA = [[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]\nb = [1.0, 1.0, 1.0]': Polytope,
+    'kind = "ball"\nradius = 1.0': BallSet,
+    'kind = "ball"\nradius = 1.0\ncenter = [0.1, 0.0]': BallSet,
+    'kind = "ellipsoid"\nshape = [[1.0, 0.0], [0.0, 2.0]]': EllipsoidSet,
+    'kind = "box"\nlow = [-0.7, -0.7]\nhigh = [0.7, 0.7]': BoxSet,
+    'kind = "polytope"\nvertices = [[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]': PolytopeSet,
+    'kind = "polytope"\nA = [[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]\nb = [1.0, 1.0, 1.0]': PolytopeSet,
 }
 BAD = {
     'kind = "ball"': "radius",

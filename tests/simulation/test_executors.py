@@ -20,8 +20,8 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.simulation.executors import open_executor, open_pool, run_tasks
 
 FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
-RAYS = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays([[1.0, 0.0], [0.0, 1.0]]), noise=0.1)
-OTHER = sw.LinearWorld(reward=[0.0, 1.0], cost=[1.0, 0.0], actions=sw.Rays([[1.0, 0.0], [0.6, 0.8]]), noise=0.1)
+RAYS = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet([[1.0, 0.0], [0.0, 1.0]]), noise=0.1)
+OTHER = sw.LinearWorld(reward=[0.0, 1.0], cost=[1.0, 0.0], actions=sw.RaySet([[1.0, 0.0], [0.6, 0.8]]), noise=0.1)
 SAFE = sw.SafeAction(features=[0.0, 0.0])
 POLICIES = {
     "careful": sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.1),
@@ -30,9 +30,10 @@ POLICIES = {
 WORLDS = {"one": RAYS, "other": OTHER}
 
 
-def swept(**settings: Any) -> dict[Any, sw.Result]:
-    given = {"limits": {"cost": [0.2, 0.4]}, "seeds": [1, 2], "rounds": 40, "runs": 2, "record_points": 10}
-    return sw.sweep(policies=POLICIES, worlds=WORLDS, **(given | settings))
+def played(**settings: Any) -> dict[Any, sw.Result]:
+    settings = {"rounds": 40, "runs": 2, "record_points": 10, "progress": False} | settings
+    pairs = [(policy, world) for policy in POLICIES for world in WORLDS]
+    return {pair: sw.simulate(POLICIES[pair[0]], WORLDS[pair[1]], **settings) for pair in pairs}
 
 
 def assert_same(one: dict[Any, sw.Result], other: dict[Any, sw.Result]) -> None:
@@ -42,47 +43,8 @@ def assert_same(one: dict[Any, sw.Result], other: dict[Any, sw.Result]) -> None:
             np.testing.assert_array_equal(getattr(one[cell], field), getattr(other[cell], field))
 
 
-def test_every_cell_is_what_simulate_plays() -> None:
-    results = swept()
-    assert len(results) == 2 * 2 * 2 * 2
-    for cell, result in results.items():
-        kind = type(POLICIES[cell.policy])
-        policy = kind(safe_action=SAFE, threshold=cell.limits[0][1], noise=0.1)
-        alone = sw.simulate(policy, WORLDS[cell.world], rounds=40, runs=2, seed=cell.seed, record_points=10)
-        assert np.array_equal(result.regret, alone.regret)
-
-
-def test_without_limits_a_policy_keeps_its_own() -> None:
-    results = swept(limits=None, seeds=[3])
-    assert {tuple(result.manifest["thresholds"].values()) for result in results.values()} == {(0.3,)}
-
-
-def test_a_sweep_continues_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    module = sys.modules["stagewise.simulation.jobs"]
-    whole, calls = module.play, []
-
-    def stopping(*task: Any) -> Any:
-        calls.extend(task[2])
-        if len(calls) == 7:
-            raise KeyboardInterrupt
-        return whole(*task)
-
-    monkeypatch.setattr(module, "play", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        swept(out=tmp_path)
-    assert len(list(tmp_path.glob("*/*/*/*/parts/*/manifest.json"))) == 6
-    continued = swept(out=tmp_path)
-    assert len(calls) == 7 + 32 - 6
-    monkeypatch.undo()
-    assert_same(continued, swept())
-    folder = tmp_path / "careful" / "one" / "cost-0.2" / "seed-1"
-    assert np.array_equal(sw.Result.load(folder).regret, next(iter(continued.values())).regret)
-
-
 def test_processes_by_name_give_the_same() -> None:
-    assert_same(swept(executor="processes:2"), swept())
+    assert_same(played(executor="processes:2"), played())
 
 
 def fatal(path: str, number: int) -> int:
@@ -149,8 +111,8 @@ def test_an_error_in_a_task_is_not_tried_again() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_whose_worker_is_killed_gives_what_one_machine_gives(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
-    settings: dict[str, Any] = {"rounds": 20_000, "runs": 4, "progress": False}
-    expected = swept(**settings)
+    settings: dict[str, Any] = {"rounds": 20_000, "runs": 32, "progress": False}
+    expected = sw.simulate(POLICIES["careful"], RAYS, **settings)
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
@@ -158,16 +120,17 @@ def test_a_cluster_whose_worker_is_killed_gives_what_one_machine_gives(tmp_path:
         victim = next(iter(client.run(os.getpid).values()))
 
         def kill() -> None:
-            while not list(tmp_path.glob("*/*/*/*/parts/*/manifest.json")):
+            while not list(tmp_path.glob("parts/*/manifest.json")):
                 time.sleep(0.002)
             os.kill(victim, signal.SIGKILL)
 
         killer = threading.Thread(target=kill)
         killer.start()
-        found = swept(**settings, executor=client.get_executor(pure=False), out=tmp_path)
+        pool = client.get_executor(pure=False)
+        found = sw.simulate(POLICIES["careful"], RAYS, **settings, executor=pool, out=tmp_path)
         killer.join()
         assert victim not in client.run(os.getpid).values()
-    assert_same(found, expected)
+    assert_same({"": found}, {"": expected})
 
 
 @pytest.mark.parametrize(
@@ -184,23 +147,6 @@ def test_a_cluster_whose_worker_is_killed_gives_what_one_machine_gives(tmp_path:
 def test_workers_that_do_not_exist_are_refused(executor: Any, part: str) -> None:
     with refused(sw.InvalidProblem, part):
         sw.simulate(POLICIES["careful"], RAYS, rounds=10, executor=executor)
-
-
-@pytest.mark.parametrize(
-    ("settings", "part"),
-    [
-        ({"limits": {"cost": []}}, ErrorCode.DUPLICATE_NAME),
-        ({"seeds": [1, 1]}, ErrorCode.DUPLICATE_NAME),
-        ({"worlds": {}}, ErrorCode.WRONG_TYPE),
-        ({"policies": {"a/b": POLICIES["careful"]}}, ErrorCode.INVALID_NAME),
-        ({"policies": {"..": POLICIES["careful"]}}, ErrorCode.INVALID_NAME),
-        ({"policies": {"own": object()}}, ErrorCode.UNUSED_SETTING),
-    ],
-)
-def test_a_sweep_that_makes_no_sense_is_refused(settings: dict[str, Any], part: str) -> None:
-    given: dict[str, Any] = {"policies": POLICIES, "worlds": WORLDS, "limits": {"cost": [0.2]}, "rounds": 10}
-    with refused(sw.InvalidProblem, part):
-        sw.sweep(**(given | settings))
 
 
 def test_an_executor_of_ones_own_stays_open() -> None:

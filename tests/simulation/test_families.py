@@ -87,19 +87,11 @@ def test_a_family_that_describes_itself_is_played_on_from_its_folder(
 
 def test_nothing_is_taken_from_a_folder_for_worlds_that_no_file_can_tell_apart(tmp_path: Path) -> None:
     """Both functions have the same name, and draw other worlds."""
-    for world in (FIXED, sw.LinearWorld(reward=[0.0, 1.0], cost=[1.0, 0.0], actions=sw.Rays(TARGETS), noise=0.5)):
+    for world in (FIXED, sw.LinearWorld(reward=[0.0, 1.0], cost=[1.0, 0.0], actions=sw.RaySet(TARGETS), noise=0.5)):
         result = sw.simulate(POLICY, lambda run, world=world: world, rounds=50, runs=2, out=tmp_path)
         assert_same(result, sw.simulate(POLICY, world, rounds=50, runs=2))
         assert_same(sw.Result.load(tmp_path), result)
     assert not (tmp_path / "parts").exists()
-
-
-def test_a_sweep_goes_through_families_too() -> None:
-    found = sw.sweep(
-        policies={"one": POLICY}, worlds={"drawn": sw.LinearWorldFamily(FIXED, seed=4)}, rounds=100, runs=4
-    )
-    (result,) = found.values()
-    assert_same(result, sw.simulate(*DRAWN["sphere"], rounds=100, runs=4))
 
 
 @pytest.mark.parametrize(

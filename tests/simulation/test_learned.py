@@ -13,8 +13,8 @@ from stagewise.problem.errors import ErrorCode
 RNG = np.random.default_rng(3)
 K, N = 3, 30
 PROBLEM = sw.Problem(
-    actions=["nothing", "digest", "offer"],
-    safe="nothing",
+    action_names=["nothing", "digest", "offer"],
+    safe_name="nothing",
     context={"age": (18, 98)},
     reward=sw.Reward("click"),
     limits={
@@ -23,7 +23,7 @@ PROBLEM = sw.Problem(
     },
 )
 FRAME: dict[str, Any] = {
-    "action": RNG.choice(PROBLEM.actions, 400).tolist(),
+    "action": RNG.choice(PROBLEM.action_names, 400).tolist(),
     "age": RNG.uniform(18, 98, 400),
     "country": RNG.choice(["NZ", "AU", "FJ"], 400).tolist(),
     "click": RNG.integers(0, 2, 400),
@@ -69,6 +69,17 @@ def test_a_problem_goes_on_from_an_agent_a_state_and_a_log_alike() -> None:
     assert not np.array_equal(results[0].reward, sw.simulate(PROBLEM, users(), **PLAN).reward)
     assert [result.manifest["warm_start"]["from"] for result in results] == ["an agent", "a state", "a log"]
     assert len({result.manifest["warm_start"]["digest"] for result in results}) == 1
+
+
+def test_an_agent_stands_for_its_policy_and_what_it_has_learned() -> None:
+    plan: dict[str, Any] = {"rounds": 40, "record_points": 40, "seed": 5}
+    for agent, warm_start in ((sw.Agent(PROBLEM), None), (learned(), learned())):
+        before = agent.state.memory.copy()
+        by_agent = sw.simulate(agent, users(), **plan)
+        by_problem = sw.simulate(PROBLEM, users(), warm_start=warm_start, **plan)
+        assert ("warm_start" in by_agent.manifest) == (warm_start is not None)
+        np.testing.assert_array_equal(by_agent.reward, by_problem.reward)
+        np.testing.assert_array_equal(agent.state.memory, before)
 
 
 def test_an_agent_by_hand_goes_on_as_the_run_does() -> None:

@@ -12,8 +12,8 @@ from stagewise.simulation.compiled_run import build_inputs
 from stagewise.simulation.oracle import build_oracle
 
 TOLD: dict[str, Any] = {"safe_action": sw.SafeAction(features=np.zeros(2)), "threshold": 0.5, "noise": 0.1}
-RAYS, FINITE = sw.Rays(np.eye(2)), sw.FiniteSet(np.eye(2))
-FRESH = sw.RandomRays(count=3, dimension=2)
+RAYS, FINITE = sw.RaySet(np.eye(2)), sw.FiniteSet(np.eye(2))
+FRESH = sw.RandomRaySet(count=3, dimension=2)
 PULLED: dict[str, Any] = {"arms": 2, "safe_action": sw.SafeAction(arm=0), "threshold": 0.5}
 
 

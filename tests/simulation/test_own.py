@@ -13,7 +13,7 @@ from stagewise.reports.assumptions import check_assumptions
 from stagewise.reports.regret_bound import compute_regret_bound
 from stagewise.simulation.oracle import build_oracle
 
-RAYS = sw.Rays([[1.0, 0.0], [0.0, 1.0]])
+RAYS = sw.RaySet([[1.0, 0.0], [0.0, 1.0]])
 LINEAR: dict[str, Any] = {"reward": [0.6, 0.8], "cost": [0.8, 0.6], "actions": RAYS, "noise": 0.1}
 POLICY = sw.LCLUCB(safe_action=sw.SafeAction(features=[0.0, 0.0]), threshold=0.3, noise=0.1)
 ARMS = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.1, 0.6])
@@ -87,7 +87,7 @@ class Closing(sw.LinearWorld):
     """Offers everything in the first round, and one ray from then on."""
 
     def actions_in(self, draw: sw.RandomKey) -> Any:
-        return self.actions if draw.round == 0 else sw.Rays([[1.0, 0.0]])
+        return self.actions if draw.round == 0 else sw.RaySet([[1.0, 0.0]])
 
 
 def test_a_subclass_that_offers_other_actions_later_is_judged_by_those() -> None:
@@ -124,7 +124,7 @@ def test_a_world_behind_five_names_is_the_world() -> None:
 
 
 def test_only_what_is_eligible_counts_for_the_best() -> None:
-    best = [build_oracle(OPB, Own(actions)).best(actions) for actions in (sw.Arms(3), sw.Arms(3).only([0, 2]))]
+    best = [build_oracle(OPB, Own(actions)).best(actions) for actions in (sw.ArmSet(3), sw.ArmSet(3).only([0, 2]))]
     assert best == pytest.approx([0.5 + 0.1 / 0.5 * 0.4, 0.1 + 0.2 / 0.6 * 0.8])
 
 
@@ -135,7 +135,7 @@ def test_what_is_no_world_is_told_what_it_lacks() -> None:
 
 def test_actions_that_are_no_list_have_no_best_mixture() -> None:
     with refused(sw.InvalidProblem, ErrorCode.UNSUPPORTED_ACTIONS):
-        build_oracle(OPB, Own()).best(sw.Ball(1.0))
+        build_oracle(OPB, Own()).best(sw.BallSet(1.0))
 
 
 @pytest.mark.long

@@ -16,9 +16,9 @@ from stagewise.simulation.run import compute_recorded_rounds, empty_trace
 ARMS = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.1, 0.6])
 SAFE_ARM = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
 TARGETS = [[1.0, 0.0], [0.0, 1.0]]
-RAYS = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.1)
+RAYS = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet(TARGETS), noise=0.1)
 FINITE = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.FiniteSet(TARGETS), noise=0.1)
-BALL = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Ball(1.0), noise=0.1)
+BALL = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.BallSet(1.0), noise=0.1)
 ORIGIN = sw.SafeAction(features=[0.0, 0.0])
 NAN = float("nan")
 
@@ -145,8 +145,8 @@ def test_a_decision_that_can_be_is_judged_by_what_it_says(world: Any, told: dict
 
 def test_what_is_not_eligible_has_no_chance() -> None:
     class Fewer(sw.ArmsWorld):
-        def actions_in(self, draw: sw.RandomKey) -> sw.Arms:
-            return sw.Arms(3).only([0, 1])
+        def actions_in(self, draw: sw.RandomKey) -> sw.ArmSet:
+            return sw.ArmSet(3).only([0, 1])
 
     world = Fewer(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.1, 0.6])
     assert sw.simulate(Says(told={"action": 1, "action_index": 1}), world, rounds=5).violations[0] == 0

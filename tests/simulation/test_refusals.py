@@ -11,8 +11,8 @@ import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 
 SAFE = sw.SafeAction(features=[0.0, 0.0])
-LINEAR = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
-FRESH = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RandomRays(count=3, dimension=2), noise=0.1)
+LINEAR = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet(np.eye(2)), noise=0.1)
+FRESH = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RandomRaySet(count=3, dimension=2), noise=0.1)
 POLICY = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.1)
 SHORT: dict[str, Any] = {"noise": 0.1, "radius": "paper", "action_bound": 0.5}
 ARM: dict[str, Any] = {"safe_action": sw.SafeAction(arm=0, reward=0.1, cost=0.0), "threshold": 0.3}
@@ -25,8 +25,6 @@ def test_a_seed_is_a_whole_number_of_64_bits(seed: Any) -> None:
     code = ErrorCode.OUT_OF_RANGE if type(seed) is int else ErrorCode.WRONG_TYPE
     with refused(sw.InvalidProblem, code):
         sw.simulate(POLICY, LINEAR, rounds=5, seed=seed)
-    with refused(sw.InvalidProblem, code):
-        sw.sweep(policies={"one": POLICY}, worlds={"here": LINEAR}, rounds=5, seeds=[seed])
     with refused(sw.InvalidProblem, code):
         sw.LinearWorldFamily(LINEAR, seed=seed)
 
@@ -45,16 +43,13 @@ def test_the_largest_numbers_are_played_and_are_no_others() -> None:
 
 @pytest.mark.parametrize("count", [2**32 + 1, 10**15, 2**70, 10**400])
 def test_more_than_the_generator_counts_is_refused(count: int) -> None:
-    many: dict[str, Any] = {"policies": {"one": POLICY}, "worlds": {"here": LINEAR}}
     for name, told in (("rounds", {"rounds": count}), ("runs", {"rounds": 5, "runs": count})):
         with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE, name):
             sw.simulate(POLICY, LINEAR, **told)
         with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
             sw.certify(POLICY, LINEAR, **told)
-        with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
-            sw.sweep(**many, **told)
     with refused(sw.InvalidProblem, ErrorCode.OUT_OF_RANGE):
-        sw.RandomRays(count=count, dimension=2)
+        sw.RandomRaySet(count=count, dimension=2)
 
 
 @pytest.mark.parametrize(
@@ -71,8 +66,6 @@ def test_more_than_the_generator_counts_is_refused(count: int) -> None:
 def test_what_memory_cannot_hold_is_refused(told: dict[str, Any]) -> None:
     with refused(sw.InvalidProblem, ErrorCode.TOO_LARGE):
         sw.simulate(POLICY, LINEAR, **told)
-    with refused(sw.InvalidProblem, ErrorCode.TOO_LARGE):
-        sw.sweep(policies={"one": POLICY}, worlds={"here": LINEAR}, **told)
 
 
 @pytest.mark.long
@@ -122,22 +115,3 @@ def test_outcomes_beyond_the_promised_range_are_refused(policy: Any) -> None:
         sw.simulate(policy, COINS, rounds=50, backend="cpu")
     with refused(sw.InvalidOutcome, ErrorCode.OUTCOME_OUT_OF_RANGE):
         sw.simulate(policy, COINS, rounds=50, backend="python")
-
-
-def test_a_sweep_goes_through_all_seeds_of_a_generator_for_every_policy() -> None:
-    seeds = (seed for seed in (3, 4))
-    results = sw.sweep(policies={"a": POLICY, "b": POLICY}, worlds={"here": LINEAR}, rounds=5, seeds=seeds)
-    assert sorted((cell.policy, cell.seed) for cell in results) == [("a", 3), ("a", 4), ("b", 3), ("b", 4)]
-
-
-@pytest.mark.parametrize(
-    ("settings", "part"),
-    [
-        ({"seeds": 3}, ErrorCode.WRONG_TYPE),
-        ({"limits": {"cost": 0.3}}, ErrorCode.WRONG_TYPE),
-        ({"limits": {"cost": [[0.3]]}}, ErrorCode.WRONG_TYPE),
-    ],
-)
-def test_a_sweep_needs_lists_of_single_values(settings: dict[str, Any], part: str) -> None:
-    with refused(sw.InvalidProblem, part):
-        sw.sweep(policies={"one": POLICY}, worlds={"here": LINEAR}, rounds=5, **settings)

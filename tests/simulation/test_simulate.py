@@ -17,7 +17,7 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.reports import output_files
 
 TARGETS = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
-WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=0.1)
+WORLD = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet(TARGETS), noise=0.1)
 SAFE = sw.SafeAction(features=[0.0, 0.0])
 POLICY = sw.LCLUCB(safe_action=SAFE, threshold=0.3, noise=0.1)
 FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
@@ -298,7 +298,7 @@ def cut(kind: str) -> tuple[Any, Any]:
         safe = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
         policy = sw.OPB(arms=count, safe_action=safe, threshold=0.3)
         return policy, sw.ArmsWorld(reward=means[0], cost=means[1])
-    actions = sw.RandomRays(count=6, dimension=4) if kind == "fresh" else sw.Rays(rng.normal(size=(6, 4)) / 2.0)
+    actions = sw.RandomRaySet(count=6, dimension=4) if kind == "fresh" else sw.RaySet(rng.normal(size=(6, 4)) / 2.0)
     policies = {"sampled": sw.SafeLTS, "mixtures": sw.OPLB}
     safe = sw.SafeAction(features=np.zeros(4))
     policy = policies.get(kind, sw.LCLUCB)(safe_action=safe, threshold=0.4, noise=0.1, mean_cost_bound=1.0)

@@ -10,8 +10,8 @@ import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 
 SAID = sw.Problem(
-    actions=["nothing", "digest", "offer"],
-    safe="nothing",
+    action_names=["nothing", "digest", "offer"],
+    safe_name="nothing",
     context=["age", "opens"],
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")},

@@ -14,7 +14,7 @@ import stagewise as sw
 pytestmark = pytest.mark.compiled
 
 ZERO = sw.SafeAction(features=[0.0], reward=0.0, cost=0.0)
-RAY = sw.LinearWorld(reward=[0.9], cost=[0.9], actions=sw.Rays([[1.0]]), noise=1.0)
+RAY = sw.LinearWorld(reward=[0.9], cost=[0.9], actions=sw.RaySet([[1.0]]), noise=1.0)
 COIN = sw.ArmsWorld(reward=tight_arms(0, True).truth[0], cost=tight_arms(0, True).truth[1:])
 
 
@@ -53,7 +53,7 @@ def drawn(run: int) -> tuple[Any, Any]:
     policy = linear_policy(
         sw.LCLUCB, world._replace(truth=world.truth[:2], thresholds=world.thresholds[:1], noise=world.noise[:2]), True
     )
-    actions = sw.Rays(world.features)
+    actions = sw.RaySet(world.features)
     return policy, sw.LinearWorld(reward=world.truth[0], cost=world.truth[1], actions=actions, noise=world.noise[:2])
 
 
@@ -65,7 +65,7 @@ def test_a_family_of_random_worlds_is_supported() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("policy", "world"), [(told(1.0), RAY), (coins(), COIN), (coins(radius="kl"), COIN)], ids=["rays", "arms", "kl"]
+    ("policy", "world"), [(told(1.0), RAY), (coins(), COIN), (coins(interval="kl"), COIN)], ids=["rays", "arms", "kl"]
 )
 def test_tight_worlds_support_honest_policies(policy: Any, world: Any) -> None:
     certificate = sw.certify(policy, world, rounds=2000, runs=50_000, progress=False)

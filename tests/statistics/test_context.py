@@ -62,7 +62,9 @@ def one_run(run: int, rounds: int) -> tuple[bool, bool]:
     chance = np.random.default_rng([7, run])
     clicks, costs = np.array([0.1, 0.5]), np.array([0.05, 0.3])
     options = {"threshold": {"opt_out": 0.2, "none": 0.5}, "delta": DELTA, "reward_model": "rates"}
-    built = sw.ContextCAPS(actions=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=[0.06, 0.1]), **options)
+    built = sw.SafeContextPosteriorSampling(
+        actions=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=[0.06, 0.1]), **options
+    )
     agent, waits, broken, dared = sw.Agent(built, seed=run), [], False, False
     for _ in range(rounds):
         decision = agent.decide(sw.ContextVector())

@@ -12,7 +12,7 @@ from tests.chance import allowed
 from tests.statistics.counting import ROUNDING, TIGHT
 from tests.statistics.families import DELTA, SEED, LinearWorld, directions, linear_policy, tight_world
 
-from stagewise import LCLUCB, ROFUL, Ball, Box, PolicyState, Polytope
+from stagewise import LCLUCB, ROFUL, BallSet, BoxSet, PolicyState, PolytopeSet
 from stagewise.policies.policy import PlayedAction
 
 pytestmark = pytest.mark.compiled
@@ -29,7 +29,7 @@ def world_of(run: int) -> tuple[LinearWorld, Any]:
     reward *= -1.0 if reward[0] @ safe < 0.0 else 1.0
     costs = reward + directions(random, m, d)
     truth = np.vstack([reward, costs / np.linalg.norm(costs, axis=1, keepdims=True)])
-    sets = [Ball(1.0), Box(np.full(d, -0.7), np.full(d, 0.7)), Polytope(np.vstack([np.eye(d), -np.eye(d)]))]
+    sets = [BallSet(1.0), BoxSet(np.full(d, -0.7), np.full(d, 0.7)), PolytopeSet(np.vstack([np.eye(d), -np.eye(d)]))]
     slack, noise = random.uniform(0.05, 0.5, size=m), random.uniform(0.05, 1.0, size=1 + m)
     return LinearWorld(safe, truth, truth[:0], truth[1:] @ safe + slack, noise), sets[run % 3]
 
@@ -58,7 +58,7 @@ def excess(kind: Any, world: LinearWorld, actions: Any, run: int, rounds: int, d
 def violating(kind: Any, runs: int, rounds: int, tight: bool, declared: float = 1.0) -> int:
     count = 0
     for run in range(runs):
-        world, actions = (tight_world(run, True), Box([-1.0], [1.0])) if tight else world_of(run)
+        world, actions = (tight_world(run, True), BoxSet([-1.0], [1.0])) if tight else world_of(run)
         count += excess(kind, world, actions, run, rounds, declared, **(TIGHT if tight else {})) > ROUNDING
     return count
 

@@ -24,7 +24,7 @@ SIZES = [pytest.param(4, id="few"), pytest.param(500, id="many", marks=pytest.ma
 
 def agent_of(seed: int, by: str | None) -> sw.Agent:
     limits = {"opt_out": sw.Limit(0.9, safe_bound=0.5, by=by)}
-    problem = sw.Problem(actions=["plain", "offer"], safe="plain", reward=sw.Reward("click"), limits=limits)
+    problem = sw.Problem(action_names=["plain", "offer"], safe_name="plain", reward=sw.Reward("click"), limits=limits)
     return sw.Agent(problem, seed=seed)
 
 
@@ -103,7 +103,7 @@ def test_the_other_mix_is_a_drift_where_groups_are_not_told_apart(monkeypatch: p
 def test_a_rate_that_trebles_in_every_group_is_found_within_a_third_of_the_users_before(groups: int) -> None:
     """From 1 % to 3 % after 60,000 users, where 2 % are allowed, at the level of the library."""
     limits = {"opt_out": sw.Limit(0.02, safe_bound=0.005, by="group" if groups else None)}
-    problem = sw.Problem(actions=["plain", "offer"], safe="plain", reward=sw.Reward("click"), limits=limits)
+    problem = sw.Problem(action_names=["plain", "offer"], safe_name="plain", reward=sw.Reward("click"), limits=limits)
     agent, chance = sw.Agent(problem, seed=1), np.random.default_rng(0)
     for user in range(80_000):
         decision: Any = agent.decide({"group": f"g{chance.integers(groups)}"} if groups else {})

@@ -16,7 +16,7 @@ from tests.statistics.families import (
     run_linear,
 )
 
-from stagewise import LCLUCB, OPLB, ROFUL, Arms, FiniteSet, Outcome, RandomKey, Rays, SafeLTS
+from stagewise import LCLUCB, OPLB, ROFUL, ArmSet, FiniteSet, Outcome, RandomKey, RaySet, SafeLTS
 from stagewise.engine.compile import Floats
 from stagewise.engine.random import OUTCOME, normal, uniform
 
@@ -60,7 +60,7 @@ def test_a_linear_loop_plays_what_is_decided_by_hand(kind: Any, known: bool, run
         return decision.probabilities @ np.vstack([world.features, world.safe])
 
     policy = linear_policy(kind, world, known)
-    actions = FiniteSet(world.features) if kind is OPLB else Rays(world.features)
+    actions = FiniteSet(world.features) if kind is OPLB else RaySet(world.features)
     hand = by_hand(policy, actions, world.truth, world.thresholds, run, observed, mean_action)
     looped = run_linear(kind, world, run, ROUNDS, known)
     assert looped.excess == pytest.approx(hand.excess, abs=1e-9)
@@ -77,7 +77,7 @@ def test_a_loop_over_arms_plays_what_is_decided_by_hand(optimism: str, run: int)
         return float(uniform(SEED, run, t, stream, position) < world.truth[signal, arm])
 
     policy = arm_policy(world, True, optimism=optimism)
-    arms = Arms(world.truth.shape[1])
+    arms = ArmSet(world.truth.shape[1])
     hand = by_hand(policy, arms, world.truth, world.thresholds, run, observed, lambda d: d.probabilities[:-1])
     looped = run_arms(world, run, ROUNDS, True, optimism=optimism)
     assert looped.excess == pytest.approx(hand.excess, abs=1e-9)

@@ -13,7 +13,7 @@ from tests.chance import allowed
 from tests.statistics.counting import ROUNDING, violating
 from tests.statistics.families import DELTA, Result
 
-from stagewise import OPNLB, Agent, Arms, RandomKey, SafeAction
+from stagewise import OPNLB, Agent, ArmSet, RandomKey, SafeAction
 from stagewise.engine.compile import Floats
 from stagewise.policies.policy import PlayedAction
 
@@ -61,7 +61,7 @@ def one_run(kind: type[OPNLB], world: World, run: int, rounds: int, settings: di
     safe = SafeAction(arm=0, reward=float(world.truth[0, 0]), cost=world.truth[1:, 0])
     options = {"reward_class": world.classes[0], "cost_class": world.classes[1:], "threshold": world.thresholds}
     policy = kind(safe_action=safe, delta=DELTA, **options, **settings)
-    random, state, arms = np.random.default_rng([SEED, run, 1]), policy.start(), Arms(world.truth.shape[1])
+    random, state, arms = np.random.default_rng([SEED, run, 1]), policy.start(), ArmSet(world.truth.shape[1])
     excess, dared = -1.0, 0
     for round_ in range(rounds):
         decision = policy.decide(state, arms, RandomKey(SEED, run, round_))
@@ -111,7 +111,7 @@ def fooled_by_a_sorted_log(run: int) -> bool:
     options = {"reward_class": world.classes[0], "cost_class": world.classes[1], "threshold": world.thresholds}
     agent = Agent(OPNLB(safe_action=safe, delta=DELTA, **options))
     agent.learn_log([1] * 60, [0.9] * 60, costs)
-    return bool(world.truth[1] @ agent.decide(Arms(2)).probabilities[:-1] > world.thresholds[0] + ROUNDING)
+    return bool(world.truth[1] @ agent.decide(ArmSet(2)).probabilities[:-1] > world.thresholds[0] + ROUNDING)
 
 
 def test_a_log_sorted_by_cost_misleads_no_more_often_than_delta_allows() -> None:

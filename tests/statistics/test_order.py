@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tests.chance import allowed
 
-from stagewise import LCLUCB, OPB, Agent, Arms, PolicyState, Rays, SafeAction
+from stagewise import LCLUCB, OPB, Agent, ArmSet, PolicyState, RaySet, SafeAction
 from stagewise.policies.policy import PlayedAction
 
 pytestmark = pytest.mark.compiled
@@ -62,9 +62,9 @@ def rays() -> Trap:
     policy, slope = LCLUCB(safe_action=safe, threshold=LIMIT, noise=1.0, **settings), 0.9
     return Trap(
         policy,
-        Rays([[1.0]]),
-        Rays([[1e-9]]),
-        PlayedAction(policy.decide(policy.start(), Rays([[1.0]])).action),
+        RaySet([[1.0]]),
+        RaySet([[1e-9]]),
+        PlayedAction(policy.decide(policy.start(), RaySet([[1.0]])).action),
         LIMIT * slope,
         lambda random, decision: slope * float(decision.action[0]) + float(random.normal()),
         lambda decision: slope * float(decision.action[0]),
@@ -77,8 +77,8 @@ def arms() -> Trap:
     policy = OPB(arms=2, safe_action=SafeAction(arm=0, reward=0.0, cost=0.0), threshold=LIMIT, delta=DELTA)
     return Trap(
         policy,
-        Arms(2),
-        Arms(2).only([0]),
+        ArmSet(2),
+        ArmSet(2).only([0]),
         PlayedAction(1),
         mean,
         lambda random, decision: float(random.random() < mean) if decision.action == 1 else 0.0,

@@ -10,7 +10,7 @@ import pytest
 from tests.chance import allowed
 from tests.statistics.test_order import DELTA, LIMIT, SEED, WINDOWS, Trap, rays
 
-from stagewise import LCLUCB, OPB, Agent, Arms, OutcomeWindow, Rays, Replica, SafeAction
+from stagewise import LCLUCB, OPB, Agent, ArmSet, OutcomeWindow, RaySet, Replica, SafeAction
 
 pytestmark = pytest.mark.compiled
 
@@ -126,7 +126,7 @@ CLICKS = OPB(
     safe_action=SafeAction(arm=0, reward=0.0, cost=0.0),
     threshold=CAP,
     delta=DELTA,
-    radius="kl",
+    interval="kl",
     separate_models=True,
 )
 
@@ -137,7 +137,7 @@ def broken(run: int, missing: Any, tells: Any) -> bool:
     windows = {"reward": OutcomeWindow(60.0, missing=0.0), "cost": OutcomeWindow(100.0, missing=missing)}
     agent, reports = Agent(CLICKS, seed=run, windows=windows, clock=lambda: 0.0), {}
     for now in range(1000):
-        decision = agent.decide(Arms(2), now=float(now))
+        decision = agent.decide(ArmSet(2), now=float(now))
         if MEAN * float(decision.probabilities[1]) > CAP + 1e-12:
             return True
         cost = decision.action == 1 and random.random() < MEAN
@@ -177,5 +177,5 @@ def test_rays_are_what_they_were() -> None:
     """The trap's policy apart decides as the one together, so that what is counted above is the order alone."""
     one, other = rays().policy, apart_rays().policy
     assert np.array_equal(
-        one.decide(one.start(), Rays([[1.0]])).action, other.decide(other.start(), Rays([[1.0]])).action
+        one.decide(one.start(), RaySet([[1.0]])).action, other.decide(other.start(), RaySet([[1.0]])).action
     )

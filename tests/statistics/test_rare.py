@@ -60,11 +60,11 @@ def attacked(
     return 0
 
 
-def policy() -> sw.CAPS:
+def policy() -> sw.SafePosteriorSampling:
     """Return a policy whose only cost has nearly all of δ."""
     safe = sw.SafeAction(features=np.zeros(3), reward=0.0, cost=0.0)
     options: dict[str, Any] = {"noise": 0.5, "norm_bound": [1.0, 0.1], "delta": DELTA / 0.75, "mean_cost_bound": 0.15}
-    return sw.CAPS(safe_action=safe, threshold=0.06, mixtures=True, rare_costs=True, **options)
+    return sw.SafePosteriorSampling(safe_action=safe, threshold=0.06, mixtures=True, rare_costs=True, **options)
 
 
 def missed(runs: int, rounds: int, peeking: int) -> int:

@@ -16,11 +16,16 @@ import stagewise as sw
 pytestmark = pytest.mark.compiled
 
 DELTA, SEED = 0.05, 20261116
-RAYS: dict[str, Any] = {"LC-LUCB": sw.LCLUCB, "ROFUL": sw.ROFUL, "Safe-LTS": sw.SafeLTS, "CAPS": sw.CAPS}
+RAYS: dict[str, Any] = {
+    "LC-LUCB": sw.LCLUCB,
+    "ROFUL": sw.ROFUL,
+    "Safe-LTS": sw.SafeLTS,
+    "CAPS": sw.SafePosteriorSampling,
+}
 MIXTURES: dict[str, tuple[Any, dict[str, Any]]] = {
     "OPLB": (sw.OPLB, {}),
     "OPLB, directional": (sw.OPLB, {"optimism": "directional"}),
-    "CAPS, mixtures": (sw.CAPS, {"mixtures": True}),
+    "CAPS, mixtures": (sw.SafePosteriorSampling, {"mixtures": True}),
 }
 
 
@@ -65,7 +70,7 @@ class Points:
         reward, costs = reward / np.linalg.norm(reward), costs / np.linalg.norm(costs, axis=1, keepdims=True)
         noise = rng.uniform(0.02, 0.2, size=3)
         limits = length + rng.uniform(0.05, 0.4, size=2)
-        actions = sw.RandomRays(count=4, dimension=d, safe=length)
+        actions = sw.RandomRaySet(count=4, dimension=d, safe=length)
         safe = sw.SafeAction(cost=[length, length], reward=-length)
         options = {
             "safe_action": safe,

@@ -25,7 +25,7 @@ from tests.statistics.families import (
     tight_world,
 )
 
-from stagewise import CAPS, LCLUCB, OPLB, ROFUL, ArmsCAPS, SafeLTS
+from stagewise import LCLUCB, OPLB, ROFUL, SafeArmPosteriorSampling, SafeLTS, SafePosteriorSampling
 
 pytestmark = [pytest.mark.compiled, pytest.mark.slow]
 
@@ -44,12 +44,14 @@ PROMISED = {
     "Safe-LTS": among(linear_world, SafeLTS),
     "OPLB": among(linear_world, OPLB),
     "directional OPLB": among(linear_world, OPLB, optimism="directional"),
-    "CAPS": among(linear_world, CAPS),
-    "CAPS, mixtures": among(linear_world, CAPS, mixtures=True),
-    "CAPS, unknown baseline": among(linear_world, CAPS, known=False),
-    "CAPS, mixtures, unknown baseline": among(linear_world, CAPS, known=False, mixtures=True),
-    "CAPS, tight": among(tight_world, CAPS, mean_cost_bound=None, check_assumptions=False),
-    "CAPS, mixtures, tight": among(tight_world, CAPS, mixtures=True, mean_cost_bound=None, check_assumptions=False),
+    "CAPS": among(linear_world, SafePosteriorSampling),
+    "CAPS, mixtures": among(linear_world, SafePosteriorSampling, mixtures=True),
+    "CAPS, unknown baseline": among(linear_world, SafePosteriorSampling, known=False),
+    "CAPS, mixtures, unknown baseline": among(linear_world, SafePosteriorSampling, known=False, mixtures=True),
+    "CAPS, tight": among(tight_world, SafePosteriorSampling, mean_cost_bound=None, check_assumptions=False),
+    "CAPS, mixtures, tight": among(
+        tight_world, SafePosteriorSampling, mixtures=True, mean_cost_bound=None, check_assumptions=False
+    ),
     "LC-LUCB, per-action bounds": among(linear_world, LCLUCB, per_action_bounds=True),
     "ROFUL, per-action bounds": among(linear_world, ROFUL, per_action_bounds=True),
     "OPLB, per-action bounds": among(linear_world, OPLB, per_action_bounds=True),
@@ -62,35 +64,35 @@ PROMISED = {
     "OPLB, per-action bounds, tight": among(
         tight_world, OPLB, per_action_bounds=True, mean_cost_bound=None, check_assumptions=False
     ),
-    "CAPS over arms": among_arms(arm_world, kind=ArmsCAPS),
-    "CAPS over arms, kl": among_arms(arm_world, radius="kl", kind=ArmsCAPS),
-    "OPB, rates": among_arms(arm_world, radius="rates"),
-    "CAPS over arms, unknown baseline": among_arms(arm_world, known=False, kind=ArmsCAPS),
-    "CAPS over arms, tight": among_arms(tight_arms, split_delta=False, kind=ArmsCAPS),
-    "OPB": among_arms(arm_world, radius="hoeffding"),
+    "CAPS over arms": among_arms(arm_world, kind=SafeArmPosteriorSampling),
+    "CAPS over arms, kl": among_arms(arm_world, interval="kl", kind=SafeArmPosteriorSampling),
+    "OPB, rates": among_arms(arm_world, interval="rates"),
+    "CAPS over arms, unknown baseline": among_arms(arm_world, known=False, kind=SafeArmPosteriorSampling),
+    "CAPS over arms, tight": among_arms(tight_arms, split_delta=False, kind=SafeArmPosteriorSampling),
+    "OPB": among_arms(arm_world, interval="hoeffding"),
     "directional OPB": among_arms(arm_world, optimism="directional"),
-    "OPB, kl": among_arms(arm_world, radius="kl"),
-    "OPB, kl, unknown baseline": among_arms(arm_world, known=False, radius="kl"),
+    "OPB, kl": among_arms(arm_world, interval="kl"),
+    "OPB, kl, unknown baseline": among_arms(arm_world, known=False, interval="kl"),
     "LC-LUCB, unknown baseline": among(linear_world, LCLUCB, known=False),
     "ROFUL, unknown baseline": among(linear_world, ROFUL, known=False),
     "OPLB, unknown baseline": among(linear_world, OPLB, known=False),
-    "OPB, unknown baseline": among_arms(arm_world, known=False, radius="hoeffding"),
+    "OPB, unknown baseline": among_arms(arm_world, known=False, interval="hoeffding"),
     "LC-LUCB, tight": among(tight_world, LCLUCB, **TIGHT),
     "Safe-LTS, tight": among(tight_world, SafeLTS, **TIGHT),
     "OPLB, tight": among(tight_world, OPLB, **TIGHT),
-    "OPB, tight": among_arms(tight_arms, split_delta=False, radius="hoeffding"),
-    "OPB, kl, tight": among_arms(tight_arms, split_delta=False, radius="kl"),
+    "OPB, tight": among_arms(tight_arms, split_delta=False, interval="hoeffding"),
+    "OPB, kl, tight": among_arms(tight_arms, split_delta=False, interval="kl"),
 }
 OVERCONFIDENT = {
     "LC-LUCB told a tenth of the noise": among(linear_world, LCLUCB, declared=0.1),
     "ROFUL told a tenth of the noise": among(linear_world, ROFUL, declared=0.1),
     "OPLB told a tenth of the noise": among(linear_world, OPLB, declared=0.1),
-    "CAPS told a tenth of the noise": among(linear_world, CAPS, declared=0.1),
+    "CAPS told a tenth of the noise": among(linear_world, SafePosteriorSampling, declared=0.1),
     "CAPS told six tenths, tight": among(
-        tight_world, CAPS, declared=0.6, mean_cost_bound=None, check_assumptions=False
+        tight_world, SafePosteriorSampling, declared=0.6, mean_cost_bound=None, check_assumptions=False
     ),
     "CAPS, mixtures, told six tenths, tight": among(
-        tight_world, CAPS, declared=0.6, mixtures=True, mean_cost_bound=None, check_assumptions=False
+        tight_world, SafePosteriorSampling, declared=0.6, mixtures=True, mean_cost_bound=None, check_assumptions=False
     ),
     "LC-LUCB, per-action bounds, told six tenths, tight": among(
         tight_world, LCLUCB, declared=0.6, per_action_bounds=True, mean_cost_bound=None, check_assumptions=False
@@ -103,7 +105,12 @@ OVERCONFIDENT = {
     "Safe-LTS told six tenths, tight": among(tight_world, SafeLTS, declared=0.6, **TIGHT),
     "OPLB told six tenths, tight": among(tight_world, OPLB, declared=0.6, **TIGHT),
     "CAPS over arms told four tenths, tight": among_arms(
-        tight_arms, noise=0.2, radius="hoeffding", split_delta=False, check_assumptions=False, kind=ArmsCAPS
+        tight_arms,
+        noise=0.2,
+        interval="hoeffding",
+        split_delta=False,
+        check_assumptions=False,
+        kind=SafeArmPosteriorSampling,
     ),
     "OPB told four tenths, tight": among_arms(tight_arms, noise=0.2, split_delta=False, check_assumptions=False),
 }

@@ -75,8 +75,8 @@ def test_costs_at_their_limit_stop_it_no_more_often_than_its_level_says(size: tu
 def problem() -> sw.Problem:
     """Return one whose opt-outs have seven days, so that nothing is learned while these campaigns last."""
     return sw.Problem(
-        actions=["plain", "offer"],
-        safe="plain",
+        action_names=["plain", "offer"],
+        safe_name="plain",
         reward=sw.Reward("click", window="1h"),
         limits={"opt_out": sw.Limit(LIMIT, safe_bound=LIMIT / 2, window="7d", model="rates")},
         delta=DELTA,
@@ -110,7 +110,7 @@ def agreed(events: np.ndarray, rng: np.random.Generator) -> int | None:
         while decision.action != "plain" and decision.message is None:  # what is counted is the safe action
             agent.cancel(decision)
             decision = agent.decide({}, now=now)
-        if decision.reason is sw.Reason.ASSUMPTION_CONTRADICTED:
+        if decision.reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED:
             assert decision.reason_details is not None
             assert decision.reason_details.details["found"] == "safe_cost_so_far"
             assert agent.health()["safe cost of opt_out"].verdict == "contradicted"

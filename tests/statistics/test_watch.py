@@ -55,7 +55,7 @@ def test_what_is_false_is_contradicted_and_the_count_can_fail() -> None:
 def stopped(policy: Any, level: float, run: int, noise: float) -> bool:
     """Say whether a policy in a world with this noise is ever stopped by a test at this level."""
     policy.settings[ALARM] = math.log(1.0 / level)
-    world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=noise)
+    world = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet(TARGETS), noise=noise)
     agent = sw.Agent(policy, seed=run)
     for t in range(60):
         decision = agent.decide(world.actions)
@@ -75,7 +75,7 @@ def test_a_policy_in_a_world_as_declared_is_seldom_stopped() -> None:
     assert sum(stopped(policy(), LEVEL, run, 2.0) for run in range(runs)) > 0.9 * runs
 
 
-NOISY = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(TARGETS), noise=10.0)
+NOISY = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet(TARGETS), noise=10.0)
 COINS = sw.ArmsWorld(reward=[0.1, 0.9], cost=[0.3, 0.9])
 MISTOLD: dict[str, tuple[Any, dict[str, Any], Any]] = {
     "ten times as noisy": (sw.LCLUCB, {"safe_action": ZERO, "threshold": 0.3, "noise": 1.0}, NOISY),

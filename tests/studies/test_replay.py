@@ -12,7 +12,7 @@ from stagewise_studies.replay import Learner, always, find_best_under, is_over_l
 
 def problem(limit: float) -> sw.Problem:
     reward, limits = sw.Reward("good", by="group"), {"bad": sw.Limit(limit, safe_bound=0.0, by="group")}
-    return sw.Problem(actions=["none", "some"], safe="none", reward=reward, limits=limits)
+    return sw.Problem(action_names=["none", "some"], safe_name="none", reward=reward, limits=limits)
 
 
 def test_rates_are_those_of_the_group_and_of_whom_an_action_is_offered_to() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 from tests.studies.people import six
 
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 from stagewise_studies import tally
 from stagewise_studies.replay import People, always
 
@@ -53,7 +53,10 @@ def test_who_passes_whom_and_when() -> None:
 
 def test_a_run_that_the_data_stopped_is_counted() -> None:
     track = always(six(), "none").play(six(), 10, 0)
-    why = {Reason.SAFE_ACTION_COST_UNCERTAIN: (0, "not yet"), Reason.ASSUMPTION_CONTRADICTED: (7, "not as declared")}
+    why = {
+        FallbackReason.SAFE_ACTION_COST_UNCERTAIN: (0, "not yet"),
+        FallbackReason.ASSUMPTION_CONTRADICTED: (7, "not as declared"),
+    }
     runs = [track, track._replace(fallbacks=why)]
     assert tally.list_stopped_rounds(runs) == [7]
     assert tally.build_row("one", runs, "group", 0.5)["runs stopped"] == 1

@@ -10,7 +10,7 @@ import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 from stagewise.worlds.world_families import build_world
 
-LINEAR = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.Rays(np.eye(2)), noise=0.1)
+LINEAR = sw.LinearWorld(reward=[0.6, 0.8], cost=[0.8, 0.6], actions=sw.RaySet(np.eye(2)), noise=0.1)
 ARMS = sw.ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.2])
 TABLE = sw.FiniteSetWorld(features=[[0.0], [1.0]], reward=[0.1, 0.7], cost=[0.0, 0.2])
 WORLDS = {"linear": LINEAR, "arms": ARMS, "table": TABLE}
@@ -43,7 +43,7 @@ def test_means_that_such_outcomes_cannot_have_are_refused(outcomes: str, means: 
 @pytest.mark.parametrize("words", [["gaussian"], None, "cauchy", 0])
 def test_kinds_of_noise_are_words(words: Any) -> None:
     with refused(sw.InvalidProblem, ErrorCode.INVALID_CHOICE):
-        sw.LinearWorld(reward=[1.0], cost=[1.0], actions=sw.Ball(1.0), noise=0.1, outcomes=words)
+        sw.LinearWorld(reward=[1.0], cost=[1.0], actions=sw.BallSet(1.0), noise=0.1, outcomes=words)
     with refused(sw.InvalidProblem, ErrorCode.INVALID_CHOICE):
         sw.ArmsWorld(reward=[0.1], cost=[0.1], outcomes=words)
 
@@ -64,7 +64,7 @@ TOLD: dict[str, Any] = {"reward": [0.1, 0.2], "cost": {"opt_out": [0.0, 0.1]}}
 COINS: dict[str, Any] = {
     "arms": lambda **more: sw.ArmsWorld(**TOLD, **more),
     "a table": lambda **more: sw.FiniteSetWorld(**TOLD, features=[[0.0], [1.0]], outcomes="bernoulli", **more),
-    "linear": lambda **more: sw.LinearWorld(**TOLD, actions=sw.Rays([[1.0, 0.0]]), outcomes="bernoulli", **more),
+    "linear": lambda **more: sw.LinearWorld(**TOLD, actions=sw.RaySet([[1.0, 0.0]]), outcomes="bernoulli", **more),
     "users": lambda **more: sw.ContextWorld(reward=[[0.1], [0.2]], cost=[[0.0], [0.1]], **more),
 }
 
@@ -87,4 +87,4 @@ def test_a_world_of_coins_that_told_a_noise_is_built_again_as_it_was(made: Any) 
 
 def test_a_linear_world_asks_for_its_noise() -> None:
     with refused(sw.InvalidProblem, ErrorCode.MISSING_VALUE):
-        sw.LinearWorld(**TOLD, actions=sw.Rays([[1.0, 0.0]]), outcomes="rademacher")
+        sw.LinearWorld(**TOLD, actions=sw.RaySet([[1.0, 0.0]]), outcomes="rademacher")

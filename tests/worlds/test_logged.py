@@ -52,7 +52,9 @@ def test_a_description_tells_tables_apart_without_listing_them() -> None:
 
 def test_a_safe_action_over_its_limit_is_counted_and_not_refused() -> None:
     limits = {"opt_out": sw.Limit(0.04, safe_bound=0.01, by="country")}
-    problem = sw.Problem(actions=["a", "b"], safe="a", context=["x"], reward=sw.Reward("click"), limits=limits)
+    problem = sw.Problem(
+        action_names=["a", "b"], safe_name="a", context=["x"], reward=sw.Reward("click"), limits=limits
+    )
     result = sw.simulate(problem, world(), rounds=50, record_points=50)
     assert 0 < result.violations[0] < 50
 

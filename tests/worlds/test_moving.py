@@ -30,7 +30,7 @@ MOVES = [
 
 def build(drift: Any = "0.005/30d") -> sw.Problem:
     limit = sw.Limit(0.2, safe_bound=0.0, drift=drift)
-    return sw.Problem(actions=["a", "b", "c"], safe="a", reward=sw.Reward("click"), limits={"opt_out": limit})
+    return sw.Problem(action_names=["a", "b", "c"], safe_name="a", reward=sw.Reward("click"), limits={"opt_out": limit})
 
 
 def move(**settings: Any) -> sw.MovingWorld:
@@ -114,8 +114,8 @@ def test_a_world_is_rebuilt_from_its_description_and_from_a_file(tmp_path: Path)
         [simulation]
         rounds = 50
         [problem]
-        actions = ["a", "b"]
-        safe = "a"
+        action_names = ["a", "b"]
+        safe_name = "a"
         [problem.reward]
         name = "click"
         [problem.limits.opt_out]
@@ -139,7 +139,9 @@ def test_a_world_is_rebuilt_from_its_description_and_from_a_file(tmp_path: Path)
 
 def test_a_certificate_of_a_world_that_moves_is_verified(tmp_path: Path) -> None:
     limit = sw.Limit(0.2, safe_bound=0.0, drift=("0.1", "5d"))
-    problem = sw.Problem(actions=["a", "b", "c"], safe="a", reward=sw.Reward("click"), limits={"opt_out": limit})
+    problem = sw.Problem(
+        action_names=["a", "b", "c"], safe_name="a", reward=sw.Reward("click"), limits={"opt_out": limit}
+    )
     plan: dict[str, Any] = {"rounds": 40, "runs": 4, "backend": "python", "progress": False}
     sw.certify(problem, move(lag="1d"), out=tmp_path, **plan)
     found = sw.verify_certificate(tmp_path / "certificate.json")

@@ -12,9 +12,9 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.worlds.world_families import build_world
 
 SETS: list[Any] = [
-    sw.RandomRays(count=3, dimension=2, safe=0.2),
+    sw.RandomRaySet(count=3, dimension=2, safe=0.2),
     sw.RandomFiniteSet(count=3, dimension=2, safe=0.2),
-    sw.Rays(np.eye(2), safe=[0.1, 0.0], safe_cost=0.3, safe_reward=0.1),
+    sw.RaySet(np.eye(2), safe=[0.1, 0.0], safe_cost=0.3, safe_reward=0.1),
     sw.FiniteSet(np.eye(2), safe=1, safe_cost=[0.6]),
     sw.FiniteSet(np.eye(2), safe=np.array([0.0, 0.1])),
 ]
@@ -35,7 +35,7 @@ def test_a_world_described_and_built_again_draws_the_same(actions: Any) -> None:
         assert np.array_equal(one.round_safe_action.features, other.round_safe_action.features)
 
 
-@pytest.mark.parametrize("kind", [sw.RandomRays, sw.RandomFiniteSet])
+@pytest.mark.parametrize("kind", [sw.RandomRaySet, sw.RandomFiniteSet])
 def test_a_drawn_safe_point_has_its_length_and_leaves_the_set_as_it_was(kind: Any) -> None:
     for round_ in range(5):
         draw = sw.RandomKey(4, 1, round_)
@@ -48,7 +48,7 @@ def test_a_drawn_safe_point_has_its_length_and_leaves_the_set_as_it_was(kind: An
 def test_a_world_whose_safe_points_may_cost_too_much_is_refused() -> None:
     policy = sw.AlwaysSafe(safe_action=sw.SafeAction(cost=0.1), threshold=0.3)
     with refused(sw.InvalidProblem, ErrorCode.SAFE_ACTION_OVER_LIMIT):
-        sw.simulate(policy, world(sw.RandomRays(count=3, dimension=2, safe=0.4)), rounds=1)
+        sw.simulate(policy, world(sw.RandomRaySet(count=3, dimension=2, safe=0.4)), rounds=1)
     with refused(sw.InvalidProblem, ErrorCode.SAFE_ACTION_OVER_LIMIT):
         sw.simulate(policy, world(sw.FiniteSet(np.eye(2), safe=0)), rounds=1)
 

@@ -60,11 +60,11 @@ def test_outcomes_repeat_and_scatter_around_the_means() -> None:
 @pytest.mark.parametrize(
     "actions",
     [
-        sw.Ball(2.0),
-        sw.Ellipsoid([[2.0, 0.0], [0.0, 1.0]], center=[0.1, 0.0]),
-        sw.Box([-1.0, -1.0], [1.0, 2.0]),
-        sw.Polytope(vertices=[[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
-        sw.Rays([[1.0, 0.0]]),
+        sw.BallSet(2.0),
+        sw.EllipsoidSet([[2.0, 0.0], [0.0, 1.0]], center=[0.1, 0.0]),
+        sw.BoxSet([-1.0, -1.0], [1.0, 2.0]),
+        sw.PolytopeSet(vertices=[[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
+        sw.RaySet([[1.0, 0.0]]),
         sw.RandomFiniteSet(count=3, dimension=2),
     ],
     ids=lambda actions: type(actions).__name__,

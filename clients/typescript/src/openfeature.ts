@@ -79,6 +79,7 @@ export class StagewiseProvider implements Provider {
   private readonly pending: { client: Client; outcome: Outcome }[] = [];
   private delivering: Promise<void> | undefined;
   private isAway = false;
+  private isClosing = false;
 
   constructor(private readonly options: ProviderOptions) {
     for (const [experiment, safe] of Object.entries(options.safe)) {
@@ -101,8 +102,10 @@ export class StagewiseProvider implements Provider {
 
   /** Deliver what is pending, for at most five seconds. */
   async onClose(): Promise<void> {
+    this.isClosing = true;
     const late = new Promise<void>((resolve) => setTimeout(resolve, CLOSING_MS).unref());
     await Promise.race([this.delivering ?? Promise.resolve(), late]);
+    if (this.pending.length) console.error(`stagewise: ${this.pending.length} outcomes are not delivered`);
     for (const { client } of this.flags.values()) await client.close();
   }
 
@@ -158,7 +161,12 @@ export class StagewiseProvider implements Provider {
           if (isError(one)) console.warn(`stagewise: ${JSON.stringify(batch[i]!.outcome)} is rejected: ${one.message}`);
         });
       } catch (error) {
-        if (error instanceof ServerUnavailable) {
+        const isRefused = error instanceof RequestRejected && (error.status === 401 || error.status === 403);
+        if (isRefused && this.isClosing) return;
+        if (isRefused && turn === 0) {
+          console.error(`stagewise: ${this.pending.length} outcomes wait, and are sent again: ${error.message}`);
+        }
+        if (isRefused || error instanceof ServerUnavailable) {
           const delay = DELIVERY_DELAYS_MS[Math.min(turn++, DELIVERY_DELAYS_MS.length - 1)]!;
           await new Promise((resolve) => setTimeout(resolve, delay));
           continue;
@@ -254,13 +262,13 @@ export class StagewiseProvider implements Provider {
   private async describe(key: string, flag: Flag): Promise<void> {
     const detail = await flag.client.describe();
     if (detail === undefined) return;
-    const problem = detail.problem as unknown as { safe: string; actions: string[] };
-    if (problem.safe !== flag.client.safe) {
-      const message = `the safe action of ${key} is given as ${flag.client.safe}; the server's is ${problem.safe}`;
+    const problem = detail.problem as unknown as { safe_name: string; action_names: string[] };
+    if (problem.safe_name !== flag.client.safe) {
+      const message = `the safe action of ${key} is given as ${flag.client.safe}; the server's is ${problem.safe_name}`;
       throw new RequestRejected("unknown_action", message, 422);
     }
     flag.columns = new Set(detail.context_names);
-    flag.actions = problem.actions;
+    flag.actions = problem.action_names;
   }
 
   private setAway(isAway: boolean): void {

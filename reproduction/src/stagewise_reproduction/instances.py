@@ -7,7 +7,7 @@ import numpy as np
 from stagewise.engine.compile import Floats
 from stagewise.policies.lclucb import LCLUCB, ROFUL
 from stagewise.policies.safe_lts import SafeLTS
-from stagewise.problem.actions import Rays
+from stagewise.problem.actions import RaySet
 from stagewise.problem.safe_action import SafeAction
 from stagewise.simulation.oracle import build_oracle
 from stagewise.worlds.linear_world import LinearWorld
@@ -29,7 +29,7 @@ def build_shift_world(vector: Floats, dimension: int, noise: float) -> LinearWor
     """Return θ* = (0, 1, …, d−1)/‖·‖, μ* its reverse, and the d cyclic shifts of a vector as rays."""
     theta = build_ramp(dimension)
     targets = np.array([np.roll(vector, shift) for shift in range(dimension)])
-    return LinearWorld(reward=theta, cost=theta[::-1], actions=Rays(targets), noise=noise)
+    return LinearWorld(reward=theta, cost=theta[::-1], actions=RaySet(targets), noise=noise)
 
 
 def build_ramp(dimension: int) -> Floats:

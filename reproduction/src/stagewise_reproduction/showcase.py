@@ -7,15 +7,15 @@ import numpy as np
 
 from stagewise.models.similarity import LinearKernel
 from stagewise.policies.always_safe import AlwaysSafe
-from stagewise.policies.arms import OPB, ArmsCAPS
-from stagewise.policies.caps import CAPS
+from stagewise.policies.arms import OPB, SafeArmPosteriorSampling
+from stagewise.policies.caps import SafePosteriorSampling
 from stagewise.policies.kernel_oplb import KernelOPLB
 from stagewise.policies.lclucb import DOSLB, LCLUCB, ROFUL
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.unconstrained import UCB, LinUCB
-from stagewise.problem.convex import Ball
+from stagewise.problem.convex import BallSet
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 from stagewise.worlds.finite_worlds import ArmsWorld, FiniteSetWorld
@@ -33,7 +33,7 @@ COSTS = [[0.0, 0.4, 0.5, 0.2], [0.0, 0.5, 0.4, 0.2], [0.0, 0.2, 0.5, 0.4], [0.0,
 RAYS = shifted(D)
 ENDS = np.vstack([np.zeros(D), RAYS.actions.features])
 LOGGED = FiniteSetWorld(features=ENDS, reward=ENDS @ RAYS.parameters[0], cost=ENDS @ RAYS.parameters[1], noise=1.0)
-BALL = LinearWorld(reward=RAYS.parameters[0], cost=RAYS.parameters[1], actions=Ball(1.0), noise=1.0)
+BALL = LinearWorld(reward=RAYS.parameters[0], cost=RAYS.parameters[1], actions=BallSet(1.0), noise=1.0)
 
 
 @dataclass(frozen=True)
@@ -66,24 +66,24 @@ CASES = (
     Case("LC-LUCB", LCLUCB(**LIMIT, noise=1.0), RAYS),
     Case("ROFUL", ROFUL(**LIMIT, noise=1.0), RAYS),
     Case("Safe-LTS", SafeLTS(**LIMIT, noise=1.0), RAYS),
-    Case("CAPS", CAPS(**LIMIT, noise=1.0), RAYS),
-    Case("CAPS, mixtures", CAPS(**LIMIT, noise=1.0, mixtures=True), RAYS),
+    Case("CAPS", SafePosteriorSampling(**LIMIT, noise=1.0), RAYS),
+    Case("CAPS, mixtures", SafePosteriorSampling(**LIMIT, noise=1.0, mixtures=True), RAYS),
     Case("OPLB", OPLB(**LIMIT, noise=1.0), RAYS),
     Case("OPLB, directional", OPLB(**LIMIT, noise=1.0, optimism="directional"), RAYS),
     Case("OPLB, cone programs", OPLB(**LIMIT, noise=1.0, method="socp"), RAYS, most=BY_HAND),
     Case("ROFUL in the unit ball", ROFUL(**LIMIT, noise=1.0), BALL, most=BY_HAND),
     Case("KernelOPLB", KernelOPLB(**LIMIT, kernel=LinearKernel(), norm_bound=1.0, noise=1.0), LOGGED),
-    Case("OPB, hoeffding", OPB(**ARM, radius="hoeffding"), ARMS),
-    Case("OPB, kl", OPB(**ARM, radius="kl"), ARMS),
-    Case("CAPS, arms", ArmsCAPS(**ARM), ARMS),
+    Case("OPB, hoeffding", OPB(**ARM, interval="hoeffding"), ARMS),
+    Case("OPB, kl", OPB(**ARM, interval="kl"), ARMS),
+    Case("CAPS, arms", SafeArmPosteriorSampling(**ARM), ARMS),
     Case("OPNLB", OPNLB(**ARM_LIMIT, reward_class=REWARDS, cost_class=COSTS), ARMS, most=BY_HAND),
     Case("OPNLB, rows", OPNLB(**ARM_LIMIT, reward_class=REWARDS, cost_class=COSTS, method="rows"), ARMS, most=BY_HAND),
-    Case("OPB, paper", OPB(**ARM, radius="paper", horizon=ROUNDS), ARMS),
+    Case("OPB, paper", OPB(**ARM, interval="paper", horizon=ROUNDS), ARMS),
     Case("AlwaysSafe", AlwaysSafe(**LIMIT), RAYS),
     Case("LinUCB", LinUCB(**LIMIT, noise=1.0), RAYS, REFUTED),
-    Case("UCB", UCB(**ARM, radius="hoeffding"), ARMS, REFUTED),
+    Case("UCB", UCB(**ARM, interval="hoeffding"), ARMS, REFUTED),
     Case("DOSLB", DOSLB(**LIMIT, noise=1.0), RAYS, REFUTED),
     Case("LC-LUCB, radius ten times too small", LCLUCB(**SMALL), RAYS, REFUTED),
-    Case("CAPS, radius ten times too small", CAPS(**SMALL), RAYS, REFUTED),
+    Case("CAPS, radius ten times too small", SafePosteriorSampling(**SMALL), RAYS, REFUTED),
     Case("LC-LUCB, world ten times as noisy", LCLUCB(**LIMIT, noise=1.0, check_assumptions=False), NOISY, REFUTED),
 )

@@ -64,7 +64,7 @@ def test_simulations_find_the_best_mixture() -> None:
 
 def test_where_only_the_safe_arm_is_eligible_it_is_played() -> None:
     policy = ExactOPNLB(**BASE)
-    decision = policy.decide(policy.start(), sw.Arms(3).only([0]))
+    decision = policy.decide(policy.start(), sw.ArmSet(3).only([0]))
     assert decision.probabilities.tolist() == [1.0, 0.0, 0.0, 0.0]
     assert (decision.action, decision.optimistic_reward, decision.solver_gap) == (0, 0.1, 0.0)
 

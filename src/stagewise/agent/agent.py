@@ -75,7 +75,7 @@ class Agent(TableAgent):
         >>> import stagewise as sw
         >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
         >>> agent = sw.Agent(policy, seed=1)
-        >>> decision = agent.decide(sw.Arms(2))
+        >>> decision = agent.decide(sw.ArmSet(2))
         >>> agent.learn(decision.id, reward=0.7)
         >>> agent.round, agent.pending_count, agent.buffered_count
         (1, 1, 1)
@@ -173,10 +173,8 @@ class Agent(TableAgent):
         fingerprint = compute_fingerprint(actions, values)
         with self._lock:
             if self._base_policy is not policy:
-                raise InvalidOutcome(
-                    ErrorCode.CONFLICT,
-                    "an action was added while this log was read; no row was learned, so give the log again",
-                )
+                text = "an action was added while this log was read; no row was learned, so give the log again"
+                raise InvalidOutcome(ErrorCode.CONFLICT, text)
             check_not_learned(self._learned.statistics, fingerprint, again)
             self._learned.learn_log(actions, values)
             remember_log(self._learned.statistics, fingerprint, again)
@@ -194,7 +192,7 @@ class Agent(TableAgent):
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals))
+            >>> agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals))
             >>> agent.add_action("sale")
             >>> list(agent.decide().probabilities)
             ['nothing', 'offer', 'sale']
@@ -202,10 +200,8 @@ class Agent(TableAgent):
         with self._lock:
             policy: Any = self.policy
             if self._base_policy is None or self._base_policy.problem is None:
-                raise InvalidProblem(
-                    ErrorCode.UNSUPPORTED,
-                    "this agent has a policy without a problem; only a problem's actions have names",
-                )
+                text = "this agent has a policy without a problem; only a problem's actions have names"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
             self._learned.extend(policy.problem.with_action(name).policy())
             self._bind_policy()
 
@@ -227,7 +223,7 @@ class Agent(TableAgent):
             >>> import stagewise as sw
             >>> limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, drift="jumps")}
             >>> signals = {"reward": sw.Reward("click"), "limits": limits}
-            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals))
+            >>> agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals))
             >>> agent.forget_costs("offer")
         """
         with self._lock:
@@ -246,12 +242,12 @@ class Agent(TableAgent):
         Example:
             >>> import stagewise as sw
             >>> safe = sw.SafeAction(arm=0, reward=0.0, cost=0.001)
-            >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"opt_out": 0.02}, radius="kl"))
+            >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"opt_out": 0.02}, interval="kl"))
             >>> agent.learn_log([0] * 400, [0.0] * 400, [1.0, 0.0] * 200)
             >>> finding = agent.health()["safe cost of opt_out"]
             >>> finding.check.value, finding.signal, finding.verdict.value, round(finding.details["mean"], 3)
             ('safe_cost', 'opt_out', 'contradicted', 0.5)
-            >>> agent.decide(sw.Arms(2)).reason.value
+            >>> agent.decide(sw.ArmSet(2)).reason.value
             'assumption_contradicted'
         """
         with self._lock:
@@ -274,17 +270,15 @@ class Agent(TableAgent):
         Example:
             >>> import stagewise as sw
             >>> safe = sw.SafeAction(arm=0, reward=0.0, cost=0.001)
-            >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"opt_out": 0.02}, radius="kl"))
+            >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold={"opt_out": 0.02}, interval="kl"))
             >>> agent.learn_log([0] * 400, [0.0] * 400, [1.0, 0.0] * 200)
             >>> agent.acknowledge_alert("safe cost of opt_out", "Ana: a broken feed on Monday")
             >>> agent.health().ok
             True
         """
         if self._base_policy is None:
-            raise InvalidProblem(
-                ErrorCode.UNSUPPORTED,
-                "this policy has only start, decide and learn, so it raises no alerts to acknowledge",
-            )
+            text = "this policy has only start, decide and learn, so it raises no alerts to acknowledge"
+            raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
         with self._lock:
             acknowledge(self._base_policy, self._learned.state, self._learned.statistics, name, note)
 
@@ -305,7 +299,7 @@ class Agent(TableAgent):
             >>> safe = sw.SafeAction(arm=0, reward=0.0, cost=0.0)
             >>> agent = sw.Agent(sw.OPB(arms=2, safe_action=safe, threshold=0.5), seed=1)
             >>> for _ in range(10):
-            ...     agent.learn(agent.decide(sw.Arms(2)), reward=0.6, cost=0.1)
+            ...     agent.learn(agent.decide(sw.ArmSet(2)), reward=0.6, cost=0.1)
             >>> report = agent.report(names=["nothing", "offer"])
             >>> report.rounds, [action.name for action in report.actions], report.limits[0].margin >= 0.0
             (10, ['offer', 'nothing'], True)
@@ -335,7 +329,7 @@ class Agent(TableAgent):
             >>> import stagewise as sw
             >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
             >>> agent = sw.Agent(policy, seed=1)
-            >>> decision = sw.Replica(agent.snapshot(), name="pod-3").decide(sw.Arms(2))
+            >>> decision = sw.Replica(agent.snapshot(), name="pod-3").decide(sw.ArmSet(2))
             >>> agent.register_decision(decision.to_dict())
             0
         """
@@ -472,12 +466,9 @@ class Agent(TableAgent):
                 error=format_error(error),
             ) from None
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError, RecursionError) as e:
-            raise InvalidFile(
-                ErrorCode.FILE_CORRUPT,
-                "{path} lacks a field or has one of the wrong type: {error}",
-                path=format_path(source),
-                error=format_error(e),
-            ) from None
+            template = "{path} lacks a field or has one of the wrong type: {error}"
+            data = {"path": format_path(source), "error": format_error(e)}
+            raise InvalidFile(ErrorCode.FILE_CORRUPT, template, **data) from None
         if policy is not None:
             given = policy.policy() if isinstance(policy, Problem) else policy
             check_same_policy(source, agent.policy, given)  # type: ignore[arg-type]

@@ -130,7 +130,6 @@ class BaseAgent:
 
     @property
     def policy(self) -> Policy:
-        """The policy."""
         return self._learned.policy  # type: ignore[no-any-return]
 
     @property
@@ -197,7 +196,7 @@ class BaseAgent:
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals)
+            >>> problem = sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals)
             >>> sw.Agent(problem, seed=1).decide().action in ("nothing", "offer")
             True
         """
@@ -280,7 +279,7 @@ class BaseAgent:
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals)
+            >>> problem = sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals)
             >>> agent = sw.Agent(problem, seed=1)
             >>> agent.learn(agent.decide().id, click=True, opt_out=False)
             >>> agent.pending_count
@@ -466,12 +465,11 @@ class BaseAgent:
             queue = self._queue
             index = self._identity.find_round(decision, queue.end)
             if not queue.is_open(index):
-                raise InvalidOutcome(
-                    ErrorCode.OUTCOME_ALREADY_KNOWN,
+                template = (
                     "the decision of round {round} cannot be cancelled; its outcome is partly known, or it is already "
-                    "closed",
-                    round=index,
+                    "closed"
                 )
+                raise InvalidOutcome(ErrorCode.OUTCOME_ALREADY_KNOWN, template, round=index)
             played = self._get_played(index)
             queue.drop(index)
             queue.played.pop(index, None)
@@ -485,9 +483,6 @@ class BaseAgent:
     def _require_base_policy(self, what: str) -> BasePolicy:
         """Return the policy, or raise if it is not one of stagewise."""
         if self._base_policy is None:
-            raise InvalidProblem(
-                ErrorCode.UNSUPPORTED,
-                "this policy has only start, decide and learn; {what} for policies of stagewise",
-                what=what,
-            )
+            template = "this policy has only start, decide and learn; {what} for policies of stagewise"
+            raise InvalidProblem(ErrorCode.UNSUPPORTED, template, what=what)
         return self._base_policy

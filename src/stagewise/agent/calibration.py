@@ -30,7 +30,7 @@ from stagewise.models.calibration import (
     count_rows_in_subgroups,
     count_subgroups,
 )
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.contradictions import build_contradiction
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.reason import Contradiction, ReasonDetails
@@ -77,7 +77,7 @@ class TestedLimit:
     every_user: ClassVar[bool]  # it is promised to every user, so the users' own upper ends are compared with outcomes
     arrays: ClassVar[tuple[str, ...]]  # the tables that are copied
 
-    def __init__(self, policy: ContextCAPS, j: int) -> None:
+    def __init__(self, policy: SafeContextPosteriorSampling, j: int) -> None:
         name, sign = policy.thresholds.names[j], float(policy.thresholds.signs[j])
         self.name, self.signal, self.low = name, 1 + j, 0.0 if sign > 0.0 else -1.0
         self.untested = float(policy.layout[SAFE_INDEX]) if np.isfinite(policy.declared_costs[j]) else -1.0
@@ -118,7 +118,7 @@ class CalibratedLimit(TestedLimit):
     every_user = True
     arrays = ("table", "columns")
 
-    def __init__(self, policy: ContextCAPS, j: int) -> None:
+    def __init__(self, policy: SafeContextPosteriorSampling, j: int) -> None:
         super().__init__(policy, j)
         sign = float(policy.thresholds.signs[j])
         self.guess = min(max(to_unit_cost(float(policy.thresholds.values[j]), sign), SMALLEST_GUESS), 1.0)
@@ -204,7 +204,7 @@ def summarize_excess(policy: Any, limit: CalibratedLimit, excess: Excess) -> dic
     first, second = (*conditions, {}, {})[:2]
     names = ("column", "kind", "above", "up_to")
     return {
-        "action": policy.problem.actions[excess.cell - 1] if excess.cell else None,
+        "action": policy.problem.action_names[excess.cell - 1] if excess.cell else None,
         **{name: first.get(name) for name in names},
         **{f"second_{name}": second.get(name) for name in names},
         "count": int(entry[BETS]), "mean": mean, "end": end,

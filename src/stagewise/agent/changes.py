@@ -13,7 +13,7 @@ from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats
 from stagewise.policies.contradictions import build_contradiction
 from stagewise.problem.checks import check_choice
-from stagewise.problem.context import get_segment_name
+from stagewise.problem.division import name_segment
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.window import parse_timestamp
 from stagewise.records.reason import Contradiction, ReasonDetails
@@ -48,11 +48,12 @@ def find_last_change(policy: Any, memory: Floats, j: int) -> ReasonDetails | Non
     last = max(model.diagnostics.list_changes(block, policy.settings, memory), key=lambda one: one.since, default=None)
     if last is None:
         return None
-    modulus = policy.moduli[policy.thresholds.names[j]]
+    limit = policy.thresholds.names[j]
+    modulus = policy.moduli[limit]
     return build_contradiction(
         Contradiction.CHANGE, policy.display_thresholds, j,
         action=policy.describe_action(last.action), since=last.since, declared=modulus.amount > 0.0,
-        segment=None if last.segment is None else get_segment_name(last.segment),
+        segment=None if last.segment is None else name_segment(policy, limit, last.segment),
         mean=None if math.isnan(last.mean) else policy.to_user_units(1 + j, last.mean),
     )  # fmt: skip
 

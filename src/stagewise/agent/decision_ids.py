@@ -32,7 +32,6 @@ def derive_digest(purpose: str, seed: int, *names: str) -> bytes:
 
 
 def check_run(run: Any) -> str:
-    """Return the name of a run."""
     if not isinstance(run, str) or not 0 < len(run) <= LONGEST_ID or SEPARATOR in run or not run.isprintable():
         rule = f"a short text without {SEPARATOR!r}, such as the date"
         raise InvalidOutcome.must_be(ErrorCode.INVALID_NAME, "run", run, rule)
@@ -195,7 +194,6 @@ class DecisionIds:
         self.levels = [level for level in levels if level[0].size]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the ids as a file holds them."""
         self._merge_recent()
         levels = [np.concatenate(columns) for columns in zip(*self.levels, strict=True)] or [np.empty(0, np.int64)] * 2
         digests, rounds = (base64.b64encode(np.asarray(one, dtype="<i8").data) for one in levels)

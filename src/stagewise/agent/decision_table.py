@@ -36,11 +36,12 @@ from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr
 from stagewise.problem.proposal import Proposal
 from stagewise.problem.window import parse_timestamp
+from stagewise.records.decision import RewardGuarantee
 from stagewise.records.proposal_status import ROUNDING, find_binding
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 
-RESERVED_COLUMNS = ("decision_id", "action", "propensity", "estimated_reward", "reason", "error")
+RESERVED_COLUMNS = ("decision_id", "action", "propensity", "estimated_reward", "reward_guarantee", "reason", "error")
 PROPOSED, SCORES = "proposed.", "scores."  # before the name of an action
 OVERLAP, BINDING = "proposal.overlap", "proposal.binding"
 SETTLED_CODE = -CONTRADICTED  # codes up to it: the data contradict a declared value
@@ -112,8 +113,8 @@ def read_proposed(problem: Problem, batch: Any, names: tuple[str, ...]) -> tuple
     """Return the proposed probabilities and those that were played (n, K) of a decision table; None: there are none."""
     tables = []
     for prefix in (PROPOSED, "probability."):
-        columns = [to_numpy(batch.column(prefix + name)) for name in problem.actions if prefix + name in names]
-        if len(columns) < len(problem.actions) or any(column.dtype.kind != "f" for column in columns):
+        columns = [to_numpy(batch.column(prefix + name)) for name in problem.action_names if prefix + name in names]
+        if len(columns) < len(problem.action_names) or any(column.dtype.kind != "f" for column in columns):
             return None
         tables.append(np.column_stack(columns))
     return tables[0], tables[1]
@@ -146,7 +147,6 @@ class DecidedBatch(NamedTuple):
 
     @property
     def good(self) -> Flags:
-        """The rows that are decided."""
         return ~has_code(self.errors)
 
     @property
@@ -229,12 +229,12 @@ class TableDecider:
             ids[row] = ""
         contradicted = good[made.codes <= SETTLED_CODE]
         if self.learned.statistics.alert is not None:
-            self.play_safe(decided, good, Reason(self.learned.statistics.alert.reason))
+            self.play_safe(decided, good, FallbackReason(self.learned.statistics.alert.reason))
         elif contradicted.size and self.learned.statistics.acknowledged:
             for row in contradicted.tolist():
                 self.decide_alone(decided, row, compute_draws(digests[row : row + 1])[0])
         else:
-            self.play_safe(decided, contradicted, Reason.ASSUMPTION_CONTRADICTED)
+            self.play_safe(decided, contradicted, FallbackReason.ASSUMPTION_CONTRADICTED)
         return decided._replace(contradicted=int(contradicted[0]) if contradicted.size else -1)
 
     def fill(self, decided: DecidedBatch, at: Ints, made: DecisionColumns) -> None:
@@ -246,7 +246,7 @@ class TableDecider:
             if cause is not None:
                 decided.reasons[at[made.codes == code]] = cause.reason
 
-    def play_safe(self, decided: DecidedBatch, at: Ints, reason: Reason | None) -> None:
+    def play_safe(self, decided: DecidedBatch, at: Ints, reason: FallbackReason | None) -> None:
         """Write the safe action, as it is declared."""
         decided.rows[at, 0], decided.reasons[at] = self.safe_index, reason
         decided.odds[at] = np.arange(self.policy.actions) == self.safe_index
@@ -266,7 +266,7 @@ class TableDecider:
 
         problem, text = self.problem, DataType.string()
         actions, count = decided.rows[:, 0].astype(np.int64), len(decided.ids)
-        names, given = Array(list(problem.actions), text), batch.schema.names
+        names, given = Array(list(problem.action_names), text), batch.schema.names
         columns = {
             self.id_column: batch.column(self.id_column),
             "decision_id": Array([id_ or None for id_ in decided.ids], text),
@@ -275,13 +275,15 @@ class TableDecider:
             "action": names.take(Array.from_numpy(actions)),
             "propensity": Array.from_numpy(decided.odds[np.arange(count), actions]),
         }
-        for index, name in enumerate(problem.actions):
+        for index, name in enumerate(problem.action_names):
             columns[f"probability.{name}"] = Array.from_numpy(np.ascontiguousarray(decided.odds[:, index]))
         for j, name in enumerate(problem.limits):
             columns[f"limit.{name}.pessimistic_cost"] = to_nullable(decided.costs[:, j])
             columns[f"limit.{name}.estimate"] = to_nullable(decided.estimates[:, 1 + j])
         columns |= self.build_proposal_columns(decided)
         columns["estimated_reward"] = to_nullable(decided.estimates[:, 0])
+        if self.policy.reward_half_life is not None:
+            columns["reward_guarantee"] = Array([str(RewardGuarantee.FORGETTING)] * count, text)
         columns["reason"], columns["error"] = (
             Array(map_unique(codes.tolist(), lambda code: code and str(code)) if codes.any() else [None] * count, text)
             for codes in (decided.reasons, decided.errors)
@@ -297,7 +299,7 @@ class TableDecider:
         (given, is_scores), (low, length) = decided.proposal, self.policy.reward_span
         prefix, shown = (SCORES, low + length * given) if is_scores else (PROPOSED, given)
         shown = np.where(decided.good[:, np.newaxis], shown, np.nan)
-        columns = {f"{prefix}{name}": to_nullable(shown[:, i]) for i, name in enumerate(self.problem.actions)}
+        columns = {f"{prefix}{name}": to_nullable(shown[:, i]) for i, name in enumerate(self.problem.action_names)}
         others, limits = np.arange(self.policy.actions) != self.safe_index, self.policy.display_thresholds
         held = given - decided.odds
         held = np.where(others & (held > ROUNDING), held, 0.0)
@@ -360,7 +362,8 @@ def decide_frame(
         >>> import stagewise as sw
         >>> limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")}
         >>> signals = {"reward": sw.Reward("click"), "limits": limits}
-        >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (18, 99)}, **signals)
+        >>> signals |= {"action_names": ["nothing", "offer"], "safe_name": "nothing"}
+        >>> problem = sw.Problem(context={"age": (18, 99)}, **signals)
         >>> snapshot, users = sw.Agent(problem, seed=7).snapshot(), {"user_id": [101, 102], "age": [34.0, 210.0]}
         >>> decisions = sw.decide_frame(snapshot, users, run="2026-11-19")
         >>> decisions["decision_id"].tolist(), decisions["error"].tolist()

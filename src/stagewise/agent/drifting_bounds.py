@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from stagewise.engine.compile import Floats
 from stagewise.models.diagnostics import AgedBound
-from stagewise.problem.context import get_segment_name
-from stagewise.problem.division import ScoreDivision
+from stagewise.problem.division import name_segment
 from stagewise.problem.drift import DAY
 from stagewise.problem.window import LATEST
 
@@ -45,12 +44,9 @@ def summarize_drifting_bounds(policy: Any, memory: Floats, time: float | None = 
             continue
         j = block.first - 1
         name = policy.thresholds.names[j]
-        division = problem.get_division(name) if problem.choices[name].by is not None else None
-        if isinstance(division, ScoreDivision):  # its bounds are pooled over neighbouring buckets
-            continue
         now = get_newest_time(policy, memory) if time is None else time
         for one in model.diagnostics.list_bounds(block, policy.settings, memory, now):
-            if policy.names[one.action] != problem.safe or problem.limits[name].safe_bound is None:
+            if policy.names[one.action] != problem.safe_name or problem.limits[name].safe_bound is None:
                 found.append(describe_bound(policy, j, one, now))
     return tuple(found)
 
@@ -74,7 +70,7 @@ def describe_bound(policy: Any, j: int, one: AgedBound, now: float) -> DriftingB
     return DriftingBound(
         limit=name,
         action=policy.names[one.action],
-        segment=None if one.segment is None else get_segment_name(one.segment),
+        segment=None if one.segment is None else name_segment(policy, name, one.segment),
         estimate=None if math.isnan(one.mean) else display.to_user_unit(j, one.mean),
         bound=display.to_user_unit(j, one.upper),
         age_term=abs(display.to_user_unit(j, one.age_term) - zero),

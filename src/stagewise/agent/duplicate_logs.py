@@ -32,7 +32,6 @@ class LogFingerprint(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """The number of rows of the log."""
         return int(self.counts.sum())
 
 
@@ -143,13 +142,12 @@ def check_not_learned(statistics: Any, fingerprint: LogFingerprint, again: Any) 
     if check_bool(again, "again"):
         return
     if fingerprint.digest in statistics.logs:
-        raise InvalidOutcome(
-            ErrorCode.LOG_ALREADY_LEARNED,
+        template = (
             "this log is already learned, all {logs:,} rows of it, and an outcome counts once; leave "
-            "it out, or {override_hint}",
-            logs=statistics.logs[fingerprint.digest],
-            override_hint=OVERRIDE_HINT,
+            "it out, or {override_hint}"
         )
+        data = {"logs": statistics.logs[fingerprint.digest], "override_hint": OVERRIDE_HINT}
+        raise InvalidOutcome(ErrorCode.LOG_ALREADY_LEARNED, template, **data)
     sampled, learned = statistics.rows.known(fingerprint)
     if statistics.rows.overlaps(sampled, learned):
         sample_note = f" of {sampled:,} sampled rows" if statistics.rows.halvings else ""
@@ -165,7 +163,6 @@ def check_not_learned(statistics: Any, fingerprint: LogFingerprint, again: Any) 
 
 
 def remember_log(statistics: Any, fingerprint: LogFingerprint, again: bool) -> None:
-    """Remember a learned log."""
     statistics.rows.take(fingerprint, honest=not again)
     if fingerprint.digest is not None:
         statistics.logs.pop(fingerprint.digest, None)

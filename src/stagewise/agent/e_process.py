@@ -256,7 +256,6 @@ class WealthSums(NamedTuple):
     totals: Floats
 
     def start_bets(self, share: float) -> "WealthSums":
-        """Return the sums with bets that start here."""
         fresh = share >= self.wealth
         counts, totals = np.where(fresh, self.counted, self.counts), np.where(fresh, self.total, self.totals)
         return WealthSums(self.counted, self.total, self.wealth + share, counts, totals)

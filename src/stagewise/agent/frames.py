@@ -65,7 +65,6 @@ AS_DECLARED = ColumnNames()
 
 @contextmanager
 def name_row(row: int, what: str) -> Iterator[None]:
-    """Name the row in errors."""
     try:
         yield
     except (InvalidOutcome, InvalidActions) as error:
@@ -250,12 +249,8 @@ def map_columns(given: Any, names: Any, what: str) -> dict[str, Any]:
     columns = {name: mapping.get(name, name) for name in names}
     twice = [column for column in columns.values() if list(columns.values()).count(column) > 1]
     if twice:
-        raise InvalidOutcome(
-            ErrorCode.DUPLICATE_NAME,
-            "{what} maps two names to the column {twice}; every name needs its own column",
-            what=what,
-            twice=safe_repr(twice[0]),
-        )
+        template = "{what} maps two names to the column {twice}; every name needs its own column"
+        raise InvalidOutcome(ErrorCode.DUPLICATE_NAME, template, what=what, twice=safe_repr(twice[0]))
     return columns
 
 

@@ -87,15 +87,16 @@ def check_context_safe_value(policy: Any, evidence: Evidence, signal: int) -> He
 
 def check_noise(policy: Any, signal: int, evidence: Evidence) -> HealthFinding:
     """Compare the declared noise of a signal with its residuals; no limit depends on the reward's noise."""
-    name = (policy.reward_name, *policy.thresholds.names)[signal]
+    name, limits = (policy.reward_name, *policy.thresholds.names)[signal], policy.display_thresholds
     if evidence.outcomes and evidence.least > evidence.noise and signal:
-        return build_contradicted(Check.NOISE, name, build_noise_cause(policy.display_thresholds, signal - 1, evidence))
+        return build_contradicted(Check.NOISE, name, build_noise_cause(limits, signal - 1, evidence))
     verdict = Verdict.FINE if evidence.outcomes else Verdict.UNKNOWN
     if evidence.outcomes and evidence.least > evidence.noise:
         verdict = Verdict.DOUBTFUL
-    return build_finding(
-        Check.NOISE, name, verdict, declared=evidence.noise, outcomes=evidence.outcomes, needed=evidence.least
-    )
+    ends = (1.0, 0.0) if not signal else (limits.to_user_unit(signal - 1, 1.0), limits.to_user_unit(signal - 1, 0.0))
+    unit = abs(ends[0] - ends[1])
+    declared, needed = unit * evidence.noise, unit * evidence.least
+    return build_finding(Check.NOISE, name, verdict, declared=declared, outcomes=evidence.outcomes, needed=needed)
 
 
 def check_safe_value(

@@ -8,7 +8,7 @@ from stagewise.agent.statistics import describe_contexts
 from stagewise.problem.formatting import align_columns, format_average, format_count
 from stagewise.problem.promise import Promise
 from stagewise.records.html import Columns, render_html
-from stagewise.records.reason import Contradiction, Reason, ReasonDetails, describe_found, to_json_scalar
+from stagewise.records.reason import Contradiction, FallbackReason, ReasonDetails, describe_found, to_json_scalar
 
 
 class Check(StrEnum):
@@ -145,14 +145,13 @@ class HealthFinding(NamedTuple):
     def reason_details(self) -> ReasonDetails | None:
         """The cause of the decisions that this finding stops; None if it stops none."""
         stops = self.verdict in (Verdict.CONTRADICTED, Verdict.ACKNOWLEDGED) and "found" in self.details
-        return ReasonDetails(Reason.ASSUMPTION_CONTRADICTED, self.details) if stops else None
+        return ReasonDetails(FallbackReason.ASSUMPTION_CONTRADICTED, self.details) if stops else None
 
     def blocks_decisions(self, policy: Any) -> bool:
         """Return whether the safe action is played because of this finding."""
         return self.verdict is Verdict.CONTRADICTED and bool(getattr(policy, "check_assumptions", False))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding as JSON holds it."""
         return {
             "name": self.name,
             "check": str(self.check),

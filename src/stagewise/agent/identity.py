@@ -98,18 +98,14 @@ class Identity:
         """Return the identity under another name from a round on, with other ids and random numbers."""
         other = Identity(self.seed, name, self.former_prefixes | {self.id_prefix: round_})
         if other.id_prefix in self.former_prefixes:
-            raise InvalidProblem(
-                ErrorCode.DUPLICATE_NAME,
-                "name is {name}; this agent had that name before, so decision ids would repeat",
-                name=safe_repr(name),
-            )
+            template = "name is {name}; this agent had that name before, so decision ids would repeat"
+            raise InvalidProblem(ErrorCode.DUPLICATE_NAME, template, name=safe_repr(name))
         if other.id_prefix == self.id_prefix:
             return self
         other.restore(self.to_dict(), 2**62)
         return other
 
     def _prefix_at(self, round_: int) -> str:
-        """Return the id prefix of a round."""
         if not self.former_prefixes:
             return self.id_prefix
         return next((prefix for prefix, end in self.former_prefixes.items() if round_ < end), self.id_prefix)
@@ -182,11 +178,8 @@ class Identity:
                 ErrorCode.UNKNOWN_DECISION, "the decision is {id!r}; no replica of this agent made it", id=decision.id
             )
         if self._is_registered(decision.id):
-            raise InvalidOutcome(
-                ErrorCode.OUTCOME_ALREADY_KNOWN,
-                "the decision is {id!r}; it is already registered, and a decision counts once",
-                id=decision.id,
-            )
+            template = "the decision is {id!r}; it is already registered, and a decision counts once"
+            raise InvalidOutcome(ErrorCode.OUTCOME_ALREADY_KNOWN, template, id=decision.id)
 
     def register(self, id_: str, registered_round: int) -> None:
         """Store the round of a new decision."""

@@ -20,7 +20,7 @@ from stagewise.policies.policy import BasePolicy, PolicyState
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 
 
 class LearnedState:
@@ -47,7 +47,7 @@ class LearnedState:
         """
         policy, statistics, decision = self.policy, self.statistics, self._choose(self.state, actions, draw)
         cause = decision.reason_details
-        contradicted = cause is not None and cause.reason is Reason.ASSUMPTION_CONTRADICTED
+        contradicted = cause is not None and cause.reason is FallbackReason.ASSUMPTION_CONTRADICTED
         if not (contradicted or statistics.alerts) or not isinstance(policy, BasePolicy):
             return decision
         if contradicted:

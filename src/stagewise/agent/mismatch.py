@@ -16,7 +16,6 @@ import numpy as np
 
 from stagewise.agent.calibration import CalibratedLimit, ClickScores, TestedLimit
 from stagewise.agent.health_findings import Check, format_finding_name
-from stagewise.agent.monitor import name_segment
 from stagewise.agent.observed_costs import to_user_units
 from stagewise.agent.statistics import LOOK_AFTER, Statistics, parse_count
 from stagewise.engine.compile import Floats, Ints
@@ -31,10 +30,11 @@ from stagewise.models.halves import (
     count_row,
     count_rows,
 )
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.contradictions import build_contradiction
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.checks import MANY
+from stagewise.problem.division import name_segment
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.promise import Promise
 from stagewise.records.reason import Contradiction, ReasonDetails
@@ -61,7 +61,7 @@ class HalvedLimit(TestedLimit):
     every_user = False
     arrays = ("cells", "table", "risk")
 
-    def __init__(self, policy: ContextCAPS, j: int) -> None:
+    def __init__(self, policy: SafeContextPosteriorSampling, j: int) -> None:
         super().__init__(policy, j)
         name, division = self.name, policy.divisions[self.name]
         self.segment = -1 if division < 0 else policy.first_segment + division  # its column of a row
@@ -161,7 +161,7 @@ class MismatchTest:
     learned then: in which half a user is must not depend on the user's own outcome.
     """
 
-    def __init__(self, policy: ContextCAPS) -> None:
+    def __init__(self, policy: SafeContextPosteriorSampling) -> None:
         self.limits: list[TestedLimit] = [
             CalibratedLimit(policy, j) if policy.promises[name] is Promise.EVERY_USER else HalvedLimit(policy, j)
             for j, name in enumerate(policy.thresholds.names)
@@ -233,7 +233,7 @@ class MismatchTest:
         left = min((limit.next_check - limit.count for limit in self.limits), default=LOOK_AFTER)
         statistics.updates_until_check = min(statistics.updates_until_check, max(left, 1))
 
-    def _refresh_slopes(self, policy: ContextCAPS, memory: Floats) -> None:
+    def _refresh_slopes(self, policy: SafeContextPosteriorSampling, memory: Floats) -> None:
         """Score later decisions by what the reward's regressions have learned until now."""
         slopes = read_reward_slopes(policy, memory)
         if slopes is not None:
@@ -270,12 +270,12 @@ class MismatchTest:
 
 def build_mismatch_test(policy: Any) -> MismatchTest | None:
     """Return the test of a problem whose context has numbers; None for any other policy."""
-    if not isinstance(policy, ContextCAPS) or policy.problem is None or not policy.context:
+    if not isinstance(policy, SafeContextPosteriorSampling) or policy.problem is None or not policy.context:
         return None
     return MismatchTest(policy)
 
 
-def read_reward_slopes(policy: ContextCAPS, memory: Floats) -> Floats | None:
+def read_reward_slopes(policy: SafeContextPosteriorSampling, memory: Floats) -> Floats | None:
     """Return what each number adds to the estimated reward of each action (K, d); None unless it is linear."""
     if policy.models["reward"] != "linear":
         return None
@@ -319,7 +319,7 @@ def summarize_difference(policy: Any, limit: HalvedLimit, difference: Difference
         "kind": "number" if is_number else "level" if column < len(names) else SCORES[column - len(names)],
         "column": names[column] if column < len(names) else None,
         "cut": cut if is_number else None,
-        "action": policy.problem.actions[int(action)] if is_one else None,
+        "action": policy.problem.action_names[int(action)] if is_one else None,
         "segment": int(segment) if is_one and limit.segment >= 0 else None,
         "low_mean": low_mean,
         "low_count": int(entries[:, LOW_COUNT].sum()),

@@ -39,11 +39,11 @@ from stagewise.policies.decisions import SafeActionBasis
 from stagewise.policies.policy import BasePolicy, PolicyState
 from stagewise.policies.rounds import RoundResult
 from stagewise.policies.settings import FALSE_ALARMS
-from stagewise.problem.context import get_segment_name
+from stagewise.problem.division import name_segment
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
-from stagewise.records.reason import Contradiction, Reason, ReasonDetails
+from stagewise.records.reason import Contradiction, FallbackReason, ReasonDetails
 
 Bound = tuple[Model, Any]  # a model, and its block
 MIN_OUTCOMES = 32  # before the first mark
@@ -159,19 +159,12 @@ def is_comparable(earlier: Sums, later: Sums) -> bool:
     ) and all(earlier[name].size == earlier[name.replace("totals", "pulls")].size for name in totals)
 
 
-def name_segment(policy: Any, signal: str, key: int) -> str:
-    """Return the name of a signal's segment."""
-    problem = getattr(policy, "problem", None)
-    division = None if problem is None else problem.get_division(signal)
-    return get_segment_name(key) if division is None else str(division.get_segment_name(key))
-
-
 def build_drift_cause(policy: Any, signal: int, moved: MeanChange) -> ReasonDetails:
     """Return the cause of a drift, in the user's units."""
     names, several_means = (policy.reward_name, *policy.thresholds.names), moved.means is not None and moved.cells > 1
     early, late = moved.means or (math.nan, math.nan)
     return ReasonDetails.of(
-        Reason.ASSUMPTION_CONTRADICTED,
+        FallbackReason.ASSUMPTION_CONTRADICTED,
         found=Contradiction.DRIFT,
         limit=names[signal],
         action=None if moved.action < 0 else policy.describe_action(moved.action, moved.word),
@@ -311,19 +304,13 @@ def play_safe(policy: Any, decision: Decision, actions: Any, cause: ReasonDetail
 def acknowledge_alert(policy: Any, memory: Floats, statistics: Statistics, name: Any, note: Any) -> None:
     """Acknowledge an alert; after a drift alert, the test starts again with the outcomes from now on."""
     if not isinstance(note, str):
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE,
-            "note is {note}; it must be text that says who acknowledged the alert and why",
-            note=safe_repr(note),
-        )
+        template = "note is {note}; it must be text that says who acknowledged the alert and why"
+        raise InvalidProblem(ErrorCode.WRONG_TYPE, template, note=safe_repr(note))
     open_alerts = statistics.open_alerts | statistics.open_warnings
     if not isinstance(name, str) or name not in open_alerts:
-        raise InvalidProblem(
-            ErrorCode.NO_OPEN_ALERT,
-            "{name} is not an open alert; the open alerts are {open_alerts}",
-            name=safe_repr(name),
-            open_alerts=safe_repr(list(open_alerts)),
-        )
+        template = "{name} is not an open alert; the open alerts are {open_alerts}"
+        data = {"name": safe_repr(name), "open_alerts": safe_repr(list(open_alerts))}
+        raise InvalidProblem(ErrorCode.NO_OPEN_ALERT, template, **data)
     details = open_alerts[name].details
     if details["found"] != Contradiction.DRIFT or not policy.has_parts:
         statistics.acknowledged[name] = note

@@ -106,7 +106,6 @@ class CostTests:
         return test.check(self._build_row_reader(kind, j), self.queue.end)
 
     def _build_row_reader(self, kind: str, j: int) -> RowReader:
-        """Return the function that reads the rows of a test."""
 
         def rows(start: int, end: int) -> tuple[Floats, Floats]:
             costs = self.read_costs(j, start, end)
@@ -137,7 +136,6 @@ class CostTests:
         return count, total / max(count, 1)
 
     def to_list(self) -> list[Any]:
-        """Return the tests as JSON holds them."""
         return [[kind, j, *test.to_list()] for (kind, j), test in self.tests.items()]
 
     def restore(self, content: Any) -> None:
@@ -210,7 +208,6 @@ def format_safe_cost_name(policy: Any, j: int) -> str:
 
 
 def format_limit_name(policy: Any, j: int) -> str:
-    """Return the name of the finding about a limit."""
     return format_finding_name(Check.LIMIT, policy.thresholds.names[j])
 
 

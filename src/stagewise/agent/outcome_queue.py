@@ -393,7 +393,6 @@ class OutcomeQueue:
         return True
 
     def _change(self, index: int, signals: Sequence[int], status: int) -> None:
-        """Set the status of signals of a decision."""
         row = self.status[index - self.base]
         before = row.tolist()
         for k in signals:

@@ -39,12 +39,8 @@ def parse_values(
             raise InvalidOutcome.must_be_one_of(ErrorCode.UNKNOWN_SIGNAL, "a signal of the outcome", name, names)
         index = names.index(name) + policy.first_reported
         if (cost if index else reward) is not ABSENT:
-            raise InvalidOutcome(
-                ErrorCode.DUPLICATE_NAME,
-                "{name!r} is given twice, by name and as {argument}; give it once",
-                name=name,
-                argument="cost" if index else "reward",
-            )
+            template = "{name!r} is given twice, by name and as {argument}; give it once"
+            raise InvalidOutcome(ErrorCode.DUPLICATE_NAME, template, name=name, argument="cost" if index else "reward")
         is_plain = type(value) is float and abs(value) < LARGEST
         complete[index] = value if is_plain else check_outcome(value, f"the {name!r}")
         given.append(index)
@@ -67,11 +63,8 @@ def parse_values(
 def check_action(decision: Any, played: Any) -> None:
     """Raise if a decision is not the one that was played."""
     if decision[0] is not played[0] and not np.array_equal(decision[0], played[0]):  # a problem's `action` is a name
-        raise InvalidOutcome(
-            ErrorCode.UNKNOWN_DECISION,
-            "the decision of round {round} is not the one this agent made; the agent played another action",
-            round=decision.round,
-        )
+        template = "the decision of round {round} is not the one this agent made; the agent played another action"
+        raise InvalidOutcome(ErrorCode.UNKNOWN_DECISION, template, round=decision.round)
 
 
 def check_missing(
@@ -83,13 +76,12 @@ def check_missing(
     if not whole and isinstance(decision, Decision):
         check_action(decision, get_played(index))
     if whole or known:
-        raise InvalidOutcome(
-            ErrorCode.OUTCOME_ALREADY_KNOWN,
+        template = (
             "the outcome is for round {round}, whose {what} is already known, expired or forgotten; "
-            "an outcome counts once",
-            round=index,
-            what="outcome" if whole else repr(known[0]),
+            "an outcome counts once"
         )
+        data = {"round": index, "what": "outcome" if whole else repr(known[0])}
+        raise InvalidOutcome(ErrorCode.OUTCOME_ALREADY_KNOWN, template, **data)
 
 
 def reject_late(queue: OutcomeQueue, windows: Mapping[str, OutcomeWindow], index: int, late: Sequence[int]) -> None:
@@ -124,12 +116,8 @@ def parse_windows(policy: BasePolicy | None, windows: Any) -> tuple[dict[str, Ou
             try:
                 value = parse_values(policy, ABSENT, ABSENT, {name: window.missing})[0][signal]
             except InvalidOutcome as error:
-                raise InvalidProblem(
-                    ErrorCode.OUTCOME_OUT_OF_RANGE,
-                    "the window of {name!r} has an invalid missing value: {error}",
-                    name=name,
-                    error=error,
-                ) from None
+                template = "the window of {name!r} has an invalid missing value: {error}"
+                raise InvalidProblem(ErrorCode.OUTCOME_OUT_OF_RANGE, template, name=name, error=error) from None
         spans.append(SignalWindow(signal, to_microseconds(window.seconds), value))
     return checked, spans
 
@@ -140,7 +128,6 @@ def to_microseconds(seconds: float) -> int:
 
 
 def encode_windows(windows: Mapping[str, OutcomeWindow]) -> dict[str, Any]:
-    """Return windows as JSON holds them."""
     lengths = {
         name: window.duration.total_seconds() if isinstance(window.duration, timedelta) else window.duration
         for name, window in windows.items()

@@ -114,11 +114,8 @@ class Snapshot:
             True
         """
         if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
-            raise InvalidFile(
-                ErrorCode.WRONG_TYPE,
-                "the snapshot is {content}; it must be the result of Snapshot.to_dict()",
-                content=safe_repr(content),
-            )
+            template = "the snapshot is {content}; it must be the result of Snapshot.to_dict()"
+            raise InvalidFile(ErrorCode.WRONG_TYPE, template, content=safe_repr(content))
         try:
             policy, memory = decode_value(content["policy"]), parse_memory(content["memory"])
             fits = isinstance(policy, BasePolicy) and policy.fits(memory) and bool(np.isfinite(memory).all())
@@ -131,11 +128,8 @@ class Snapshot:
                 ErrorCode.FILE_INVALID, "the snapshot holds an invalid value: {error}", error=format_error(error)
             ) from None
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-            raise InvalidFile(
-                ErrorCode.FILE_CORRUPT,
-                "the snapshot lacks a field or has one of the wrong type: {error}",
-                error=format_error(error),
-            ) from None
+            template = "the snapshot lacks a field or has one of the wrong type: {error}"
+            raise InvalidFile(ErrorCode.FILE_CORRUPT, template, error=format_error(error)) from None
         if not fits:
             raise InvalidFile(ErrorCode.STATE_MISMATCH, "the snapshot holds a state that does not match its policy")
         return cls(policy, memory.tobytes(), learned, seed, name, alerts, acknowledged)
@@ -156,11 +150,8 @@ class Snapshot:
         try:
             decoded = json.loads(content)
         except (TypeError, ValueError, RecursionError):
-            raise InvalidFile(
-                ErrorCode.WRONG_TYPE,
-                "the snapshot is {content}; it must be the bytes of a Snapshot",
-                content=safe_repr(content),
-            ) from None
+            template = "the snapshot is {content}; it must be the bytes of a Snapshot"
+            raise InvalidFile(ErrorCode.WRONG_TYPE, template, content=safe_repr(content)) from None
         return cls.from_dict(decoded)
 
 
@@ -189,7 +180,7 @@ class Replica:
         >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
         >>> agent = sw.Agent(policy, seed=1)
         >>> replica = sw.Replica(agent.snapshot(), name="pod-3")
-        >>> decision = replica.decide(sw.Arms(2))
+        >>> decision = replica.decide(sw.ArmSet(2))
         >>> agent.register_decision(decision.to_dict())
         0
         >>> agent.learn(decision.id, reward=1.0, cost=0.0)
@@ -201,10 +192,8 @@ class Replica:
         check_snapshot(snapshot)
         self.name = check_name(name, "name")
         if not self.name:
-            raise InvalidProblem(
-                ErrorCode.INVALID_NAME,
-                "name is ''; a replica needs a name, since its decision ids and random numbers derive from it",
-            )
+            text = "name is ''; a replica needs a name, since its decision ids and random numbers derive from it"
+            raise InvalidProblem(ErrorCode.INVALID_NAME, text)
         self.round = check_integer_at_least(round, "round", 0)
         self._id_prefix = derive_id_prefix(snapshot.seed, snapshot.agent_name, self.name)
         self._key, self._run = derive_stream(snapshot.seed, snapshot.agent_name, self.name)
@@ -238,7 +227,7 @@ class Replica:
         Example:
             >>> import stagewise as sw
             >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
-            >>> sw.Replica(sw.Agent(policy, seed=1).snapshot(), name="pod-3").decide(sw.Arms(2)).round
+            >>> sw.Replica(sw.Agent(policy, seed=1).snapshot(), name="pod-3").decide(sw.ArmSet(2)).round
             0
         """
         seconds = parse_timestamp(time.time() if now is None else now)
@@ -275,10 +264,8 @@ class Replica:
         with self._lock:
             ours = self._snapshot
             if snapshot.seed != ours.seed or not is_same_learner(snapshot.policy, ours.policy):
-                raise InvalidProblem(
-                    ErrorCode.STATE_MISMATCH,
-                    "the snapshot belongs to another learner; create a new replica from it under another name",
-                )
+                text = "the snapshot belongs to another learner; create a new replica from it under another name"
+                raise InvalidProblem(ErrorCode.STATE_MISMATCH, text)
             if snapshot.version < ours.version:
                 return False
             self._snapshot, self._learned = snapshot, snapshot._learned
@@ -295,9 +282,6 @@ def is_same_learner(one: BasePolicy, other: BasePolicy) -> bool:
 def check_snapshot(value: Any) -> None:
     """Raise unless the value is a valid snapshot."""
     if not isinstance(value, Snapshot):
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE,
-            "the snapshot is {value}; it must be the result of Agent.snapshot",
-            value=safe_repr(value),
-        )
+        template = "the snapshot is {value}; it must be the result of Agent.snapshot"
+        raise InvalidProblem(ErrorCode.WRONG_TYPE, template, value=safe_repr(value))
     value.policy.check_state(value.state)  # kernels check no bounds

@@ -71,7 +71,7 @@ def summarize_segments(policy: Any, state: Any) -> tuple[SegmentSummary, ...]:
             for action, (pulls, mean, most) in zip(policy.names, statistics[segment].tolist(), strict=True):
                 rate = None if pulls == 0.0 else thresholds.to_user_unit(j, low + mean)
                 labels = division.name, division.get_segment_name(int(numbers[segment])), action
-                high = min(low + most, policy.declared_costs[j]) if action == policy.problem.safe else low + most
+                high = min(low + most, policy.declared_costs[j]) if action == policy.problem.safe_name else low + most
                 cost, threshold = thresholds.to_user_unit(j, high), float(thresholds.values[j])
                 summaries.append(SegmentSummary(name, *labels, int(pulls), rate, cost, threshold))
     return tuple(summaries)
@@ -259,7 +259,6 @@ def build_interval(values: Any, units: tuple[float, float]) -> Interval:
 def summarize_limits(
     policy: Any, views: list[DecisionAnalysis], recent: list[Decision], observed: ObservedCosts | None
 ) -> tuple[LimitSummary, ...]:
-    """Return each limit with the costs of recent rounds."""
     if not views:
         return ()
     summaries, thresholds = [], policy.display_thresholds
@@ -352,17 +351,12 @@ def estimate_certification(
 
 
 def build_labels(names: Any, count: int, word: str) -> list[str]:
-    """Return the names of the listed actions."""
     if names is None:
         return [f"{word} {i}" for i in range(count)]
     listed = list_names_once(names)
     if len(listed) != count:
-        raise InvalidProblem(
-            ErrorCode.WRONG_TYPE,
-            "names is {names}; it must list the names of {count} actions, each once",
-            names=safe_repr(names),
-            count=count,
-        )
+        template = "names is {names}; it must list the names of {count} actions, each once"
+        raise InvalidProblem(ErrorCode.WRONG_TYPE, template, names=safe_repr(names), count=count)
     return [str(name) for name in listed]
 
 
@@ -385,7 +379,6 @@ def format_header(report: Report) -> list[str]:
 
 
 def format_reward(action: ActionSummary) -> str:
-    """Return the reward of an action with its interval."""
     return "" if action.reward is None else "{:z.4f} ({:z.4f}, {:z.4f})".format(*action.reward)
 
 

@@ -24,7 +24,7 @@ NEVER = 2**62 - 1
 
 
 class DriftTrack:
-    """The drift test of one signal: its marks, where they start, and the last result (see `drift_test`)."""
+    """The drift test of one signal: its marks, where they start, and the last result (see `monitor`)."""
 
     def __init__(self, base: dict[str, Any] | None = None, marked: int = 0) -> None:
         self.marks: list[dict[str, Any]] = []
@@ -43,7 +43,6 @@ class DriftTrack:
         return track
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the track as JSON holds it."""
         base = None if self.base is None else encode_mark(self.base)
         marks = [encode_mark(mark) for mark in self.marks]
         return {
@@ -105,11 +104,9 @@ class Statistics:
         self.registered.clear()
 
     def get_track(self, name: str) -> DriftTrack:
-        """Return the drift track of a signal."""
         return self.tracks.setdefault(name, DriftTrack())
 
     def record_decision(self, decision: Decision) -> None:
-        """Count a decision."""
         if decision.reason_details is not None:
             self.safe_only_rounds += 1
         index = -1 if decision.action_index is None else decision.action_index
@@ -165,7 +162,6 @@ class Statistics:
         return other.clone()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the statistics as JSON holds them."""
         return {
             "plays": {str(index): count for index, count in self.plays.items()},
             "safe_only_rounds": self.safe_only_rounds,
@@ -208,17 +204,14 @@ def describe_contexts(clipped: Mapping[str, int], refused: int) -> str:
 
 
 def encode_mark(mark: dict[str, Any]) -> dict[str, Any]:
-    """Return a mark as JSON holds it."""
     return {name: np.asarray(value).tolist() for name, value in mark.items()}
 
 
 def decode_mark(mark: Any) -> dict[str, Any]:
-    """Return a mark from a file."""
     return {str(name): np.array(value, dtype=np.float64) for name, value in mark.items()}
 
 
 def encode_cause(cause: ReasonDetails | None) -> Any:
-    """Return a cause as JSON holds it."""
     return None if cause is None else cause.to_json()
 
 
@@ -226,16 +219,12 @@ def parse_contradiction(content: Any) -> ReasonDetails:
     """Return the cause of an alert from a file."""
     cause = ReasonDetails.from_json(content)
     if not cause.contradicts:
-        raise InvalidProblem(
-            ErrorCode.FILE_CORRUPT,
-            "a stored alert has the reason {reason!s}; it must be a contradiction",
-            reason=cause.reason,
-        )
+        template = "a stored alert has the reason {reason!s}; it must be a contradiction"
+        raise InvalidProblem(ErrorCode.FILE_CORRUPT, template, reason=cause.reason)
     return cause
 
 
 def parse_count(value: Any) -> int:
-    """Return a count from a file."""
     if type(value) is not int or not 0 <= value < 2**62:
         raise InvalidProblem(
             ErrorCode.FILE_CORRUPT, "a stored count is {value!r}; it must be a whole number from 0", value=value

@@ -53,21 +53,18 @@ class Ownership:
         def check(content_now: bytes) -> None:
             digest, round_read = self.known.get(os.path.realpath(path), (None, 0))
             if digest is None:
-                raise InvalidFile(
-                    ErrorCode.FILE_EXISTS,
+                template = (
                     "{path} exists, and this agent neither loaded nor saved it; save to another path, or "
-                    "give overwrite=True to replace it",
-                    path=format_path(path),
+                    "give overwrite=True to replace it"
                 )
+                raise InvalidFile(ErrorCode.FILE_EXISTS, template, path=format_path(path))
             if digest != compute_sha256(content_now):
-                raise InvalidFile(
-                    ErrorCode.FILE_CHANGED,
+                template = (
                     "{path} was changed by another process after this agent read it at round {round}; it is "
                     "not overwritten, since both may have used the same random numbers, so load it again or "
-                    "save to another path",
-                    path=format_path(path),
-                    round=round_read,
+                    "save to another path"
                 )
+                raise InvalidFile(ErrorCode.FILE_CHANGED, template, path=format_path(path), round=round_read)
 
         write_parts(path, parts, None if overwrite else check)
         self.generation += 1
@@ -118,31 +115,22 @@ def decode_file(path: Path, raw: bytes) -> dict[str, Any]:
         content: Any = json.loads(raw.decode())
     except ValueError as error:  # not UTF-8, not JSON, or a number of thousands of digits
         if path.suffix.lower() == ".toml":
-            raise InvalidFile(
-                ErrorCode.FILE_WRONG_KIND,
-                "{path} declares a problem and is not a saved agent; use sw.Agent(sw.Problem.load(path))",
-                path=format_path(path),
-            ) from None
+            template = "{path} declares a problem and is not a saved agent; use sw.Agent(sw.Problem.load(path))"
+            raise InvalidFile(ErrorCode.FILE_WRONG_KIND, template, path=format_path(path)) from None
         raise corrupt(format_error(error)) from None
     except RecursionError:
         raise corrupt("it is nested too deeply") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InvalidFile(
-            ErrorCode.FILE_WRONG_KIND,
-            "{path} is not a saved agent, because its format is not {format!r}",
-            path=format_path(path),
-            format=FORMAT,
-        )
+        template = "{path} is not a saved agent, because its format is not {format!r}"
+        raise InvalidFile(ErrorCode.FILE_WRONG_KIND, template, path=format_path(path), format=FORMAT)
     version = content.get("version")
     if type(version) is not int or version != VERSION:
-        raise InvalidFile(
-            ErrorCode.FILE_OF_OTHER_VERSION,
+        template = (
             "{path} has version {version}; this stagewise reads version {supported}, so use the "
-            "stagewise that wrote it, or start a new agent and give it the log (learn_log)",
-            path=format_path(path),
-            version=safe_repr(version),
-            supported=VERSION,
+            "stagewise that wrote it, or start a new agent and give it the log (learn_log)"
         )
+        data = {"path": format_path(path), "version": safe_repr(version), "supported": VERSION}
+        raise InvalidFile(ErrorCode.FILE_OF_OTHER_VERSION, template, **data)
     if "digest" not in content:
         raise corrupt("it has no digest")
     if content["digest"] != compute_digest(content):
@@ -202,17 +190,15 @@ def check_same_policy(path: Path, saved: BasePolicy, given: Any) -> None:
     one, other = encode_value(saved)["settings"], encode_value(given)["settings"]
     for name in one:
         if one[name] != other[name] and not (name == "threshold" and same):
-            raise mismatch(
+            template = (
                 "with {name} = {saved}, and the given policy has {given}; its state does not carry over, so start a "
-                "new agent and give it the log (learn_log)",
-                name=name,
-                saved=safe_repr(getattr(saved, name)),
-                given=safe_repr(getattr(given, name)),
+                "new agent and give it the log (learn_log)"
             )
+            data = {"name": name, "saved": safe_repr(getattr(saved, name)), "given": safe_repr(getattr(given, name))}
+            raise mismatch(template, **data)
     if ours.names != theirs.names:
-        raise mismatch(
+        template = (
             "with limits in the order {names}, and the given policy has {given}; keep the order, since costs are "
-            "given by position",
-            names=safe_repr(list(ours.names)),
-            given=safe_repr(list(theirs.names)),
+            "given by position"
         )
+        raise mismatch(template, names=safe_repr(list(ours.names)), given=safe_repr(list(theirs.names)))

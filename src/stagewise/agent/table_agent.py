@@ -40,7 +40,7 @@ from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.proposal import Proposal
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 
 Treat = Callable[[Any, bool], tuple[Any, Statuses]]
 """Registers or learns a record batch, the first or a later one; returns its ids and the statuses of its rows."""
@@ -84,8 +84,8 @@ class TableAgent(BaseAgent):
             The same kind of frame (a file gives an Arrow table) with one row for each user: the id, `decision_id`, the
             context, `action`, `propensity`, the probability of every action, the pessimistic cost and the estimate of
             every limit, with proposals what was proposed, `proposal.overlap` and `proposal.binding`, then
-            `estimated_reward`, `reason`, and `error`: a code where a row could not be decided. It has the safe action
-            then, and no decision id.
+            `estimated_reward`, `reward_guarantee` if the reward has a half-life, `reason`, and `error`: a code where a
+            row could not be decided. It has the safe action then, and no decision id.
 
         Raises:
             InvalidActions: A column is missing or has the wrong type. No row is decided then.
@@ -95,7 +95,8 @@ class TableAgent(BaseAgent):
             >>> import stagewise as sw
             >>> limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")}
             >>> signals = {"reward": sw.Reward("click"), "limits": limits}
-            >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (18, 99)}, **signals)
+            >>> signals |= {"action_names": ["nothing", "offer"], "safe_name": "nothing"}
+            >>> problem = sw.Problem(context={"age": (18, 99)}, **signals)
             >>> agent = sw.Agent(problem, seed=7)
             >>> decisions = agent.decide_frame({"user_id": [101, 102, 103], "age": [34.0, 51.0, 210.0]}, run="night")
             >>> decisions["action"].tolist()[2], str(decisions["error"][2]), agent.pending_count
@@ -127,7 +128,7 @@ class TableAgent(BaseAgent):
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals), seed=7)
+            >>> agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals), seed=7)
             >>> decisions = sw.decide_frame(agent.snapshot(), {"user_id": [101, 102]}, run="night")
             >>> agent.register_frame(decisions)["status"].tolist(), agent.pending_count
             (['accepted', 'accepted'], 2)
@@ -175,7 +176,7 @@ class TableAgent(BaseAgent):
             None if proposed is None else RegisteredProposal(rows[row], proposed[0][row], proposed[1][row])
             for row in last
         ]
-        contradicted = np.flatnonzero(safe_only & (reasons == str(Reason.ASSUMPTION_CONTRADICTED)))
+        contradicted = np.flatnonzero(safe_only & (reasons == str(FallbackReason.ASSUMPTION_CONTRADICTED)))
         if contradicted.size:
             self._record_alerts(policy, rows[contradicted[0]], compute_draws(digests[contradicted[:1]])[0])
         return id_column, statuses
@@ -231,7 +232,7 @@ class TableAgent(BaseAgent):
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals), seed=7)
+            >>> agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals), seed=7)
             >>> ids = agent.decide_frame({"user_id": [101, 102]})["decision_id"].tolist()
             >>> outcomes = {"decision_id": [*ids, ids[0], "x:y:z"], "click": [1, 0, 1, 1], "opt_out": [False] * 4}
             >>> agent.learn_outcomes(outcomes)["status"].tolist(), agent.pending_count
@@ -323,7 +324,6 @@ class TableDecisions:
         return self.run in self.agent._identity.ids.runs
 
     def iter_batches(self, users: Iterator[Any]) -> Iterator[Any]:
-        """Yield the decisions for each record batch of users."""
         for batch in users:
             decided = self.decider.decide(batch)
             marks = decided.marks
@@ -365,7 +365,6 @@ class TableDecisions:
             decided.reject(good[known & ~same], ErrorCode.CONFLICT, self.decider)
 
     def register(self) -> None:
-        """Register the decisions."""
         agent, digests = self.agent, np.concatenate(self.digests)
         with agent._lock:
             marks = np.concatenate(self.marks) if self.marks else None

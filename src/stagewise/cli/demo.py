@@ -42,21 +42,20 @@ class Population:
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem, self.seed = problem, seed
-        others = [name for name in problem.actions if name != problem.safe]
+        others = [name for name in problem.action_names if name != problem.safe_name]
         self.rates = {problem.reward.name: dict(zip(others, itertools.cycle(REWARD_RATES), strict=False))}
-        self.rates[problem.reward.name][problem.safe] = SAFE_REWARD
+        self.rates[problem.reward.name][problem.safe_name] = SAFE_REWARD
         for name, limit in problem.limits.items():
             below, _, threshold = parse_threshold(scale_limit(name, limit))
             allowed = 1.0 - float(threshold) if below else float(threshold)
             bad = dict(zip(others, (share * allowed for share in itertools.cycle(LIMIT_SHARES)), strict=False))
-            bad[problem.safe] = 0.5 * allowed
+            bad[problem.safe_name] = 0.5 * allowed
             if limit.safe_bound is not None:
                 declared = scale_outcome(limit, name, limit.safe_bound)
-                bad[problem.safe] = 1.0 - declared if below else declared
+                bad[problem.safe_name] = 1.0 - declared if below else declared
             self.rates[name] = {action: 1.0 - rate if below else rate for action, rate in bad.items()}
 
     def user(self, number: int) -> dict[str, Any]:
-        """Return the context of a user."""
         chance = random.Random(f"{self.seed} {number}")
         context: dict[str, Any] = {name: one.pick(chance.random()) for name, one in self.problem.numbers.items()}
         context |= {name: one.pick(chance.random()) for name, one in self.problem.score_columns.items()}
@@ -72,7 +71,7 @@ class Population:
 
     def propose(self, number: int) -> dict[str, float] | None:
         """Return what a model of the caller proposes for a user; None: the problem's own policy decides."""
-        others = [name for name in self.problem.actions if name != self.problem.safe]
+        others = [name for name in self.problem.action_names if name != self.problem.safe_name]
         return {others[number % len(others)]: PROPOSED_SHARE} if self.problem.needs_proposal else None
 
 
@@ -175,7 +174,7 @@ def main() -> None:
 
     threading.Thread(target=wait, daemon=True).start()
     problem, seed = Problem.from_dict(settings["problem"]), int.from_bytes(os.urandom(4))
-    with Client(settings["address"], settings["key"], settings["experiment"], problem.safe, timeout=5.0) as client:
+    with Client(settings["address"], settings["key"], settings["experiment"], problem.safe_name, timeout=5.0) as client:
         UserStream(Population(problem, seed), client, seed).run(settings["rate"], stopped.is_set)
 
 

@@ -47,7 +47,6 @@ def read_title(path: Path) -> str:
 
 
 def format_contents() -> str:
-    """Return the list of pages."""
     pages = list_pages()
     width = max(map(len, pages), default=0)
     rows = [f"  {name:{width}}  {read_title(path)}" for name, path in pages.items()]

@@ -63,7 +63,7 @@ def doctor(
     with handle_errors():
         from stagewise.files.atomic_write import write_bytes, write_text
         from stagewise.files.tables import WRITERS
-        from stagewise.launch.doctor.doctor import doctor as run_doctor
+        from stagewise.launch.doctor.doctor import check_log
         from stagewise.reports.plot_style import PICTURES, write_figure
 
         if fit_risk_score is not None:
@@ -85,7 +85,7 @@ def doctor(
                 "--action, --reward, --limit and --safe describe a proposed problem; leave them out: there is one"
             )
             raise InvalidFile(ErrorCode.CONFLICTING_OPTIONS, described)
-        report = run_doctor(log, problem, **settings)
+        report = check_log(log, problem, **settings)
         if out is not None:
             write_text(out, report.to_toml())
         if holdout is not None:
@@ -170,7 +170,7 @@ def evaluate(
     Example: stagewise evaluate log.parquet problem.toml --candidate offer
     """
     with handle_errors():
-        from stagewise.launch.evaluation.evaluate import evaluate as run_evaluation
+        from stagewise.launch.evaluation.evaluate import evaluate_on_log
         from stagewise.reports.plot_style import PICTURES, write_figure
 
         check_ending(picture, PICTURES)
@@ -182,7 +182,7 @@ def evaluate(
             "propensity": parse_shares(propensity, "--propensity"),
             "as_of": parse_time(as_of),
         }
-        result = run_evaluation(log, problem, parse_shares(candidate, "--candidate"), **settings)
+        result = evaluate_on_log(log, problem, parse_shares(candidate, "--candidate"), **settings)
         if out is not None:
             from stagewise.files.atomic_write import write_text
 
@@ -251,11 +251,11 @@ def forecast(
 
     Example: stagewise forecast log.csv problem.toml --limits opt_out=0.01,0.02
     """
-    from stagewise.launch.forecast.forecast import forecast as run_forecast
+    from stagewise.launch.forecast.forecast import forecast_from_log
     from stagewise.launch.forecast.forecast_log import WarmStart
 
     with handle_errors(), announce_compilation():
-        result = run_forecast(
+        result = forecast_from_log(
             log,
             problem,
             limits={name: parse_values(text, name) for name, text in parse_pairs(limits, "--limits").items()},
@@ -288,8 +288,8 @@ def parse_pairs(given: list[str] | None, option: str) -> dict[str, str]:
         for piece in text.split(","):
             key, sign, value = (part.strip() for part in piece.partition("="))
             if sign and key in pairs:
-                twice = f"{option} gives {safe_repr(key)} twice; give each name once"
-                raise InvalidFile(ErrorCode.DUPLICATE_NAME, twice)
+                twice = "{option} gives {key} twice; give each name once"
+                raise InvalidFile(ErrorCode.DUPLICATE_NAME, twice, option=option, key=safe_repr(key))
             if sign and key and value:
                 name = key
                 pairs[name] = value

@@ -11,7 +11,7 @@ from stagewise.cli.console import CommandApp, handle_errors
 from stagewise.cli.help_command import show_help
 from stagewise.cli.log_commands import doctor, evaluate, forecast
 from stagewise.cli.serve_command import serve
-from stagewise.cli.simulation_commands import certify, compare, simulate, sweep
+from stagewise.cli.simulation_commands import certify, compare, simulate
 from stagewise.cli.store_commands import audit_app, keys_app, store_app
 from stagewise.cli.table_commands import decide, learn
 
@@ -60,7 +60,7 @@ def reproduce(context: typer.Context) -> None:
     raise typer.Exit(2)
 
 
-for command in (problem, doctor, forecast, simulate, compare, sweep, certify, decide, learn, serve, evaluate):
+for command in (problem, doctor, forecast, simulate, compare, certify, decide, learn, serve, evaluate):
     app.command()(command)
 app.command(name="help")(show_help)
 unparsed = {"ignore_unknown_options": True, "allow_extra_args": True}

@@ -13,12 +13,11 @@ def load_problem_file(path: Path) -> Problem:
     content = read_toml(file)
     inner = content.get("problem")
     if inner is None and "policy" in content:
-        raise InvalidFile(
-            ErrorCode.FILE_WRONG_KIND,
+        template = (
             "{file} declares a [policy], which only simulations use; this command needs a [problem] "
-            "(see `stagewise help declare-a-problem`)",
-            file=format_path(file),
+            "(see `stagewise help declare-a-problem`)"
         )
+        raise InvalidFile(ErrorCode.FILE_WRONG_KIND, template, file=format_path(file))
     try:
         return Problem.from_dict(inner if isinstance(inner, dict) else content)
     except StagewiseError as error:

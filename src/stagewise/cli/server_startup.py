@@ -22,7 +22,7 @@ from stagewise import __version__
 from stagewise.cli.problem_file import load_problem_file
 from stagewise.files.tables import read_table
 from stagewise.launch.decision_log import Log, select_learnable
-from stagewise.launch.doctor.doctor import doctor
+from stagewise.launch.doctor.doctor import check_log
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError
@@ -162,8 +162,8 @@ def load_offline_logs(start: Any, problems: dict[str, Problem]) -> dict[str, Off
             )
         return {}
     if len(problems) != 1:
-        problem_count = f"--log applies to one problem, and {len(problems)} problem files are given; give one"
-        raise InvalidProblem(ErrorCode.CONFLICTING_OPTIONS, problem_count)
+        problem_count = "--log applies to one problem, and {problems_count} problem files are given; give one"
+        raise InvalidProblem(ErrorCode.CONFLICTING_OPTIONS, problem_count, problems_count=len(problems))
     ((name, problem),) = problems.items()
     return {name: load_new_log(name, problem, start)}
 
@@ -178,7 +178,7 @@ def load_new_log(name: str, problem: Problem, start: Any) -> OfflineLog:
         conflict = describe_log_conflict(name, len(log.actions), None if first is None else first.body)
         raise Conflict(ErrorCode.CONFLICT, "{problem}", problem=conflict)
     if digest is None:
-        check_log(problem, table, start.columns, start.ignore_checks)
+        check_log_agrees(problem, table, start.columns, start.ignore_checks)
         check_rows(problem, log)
     return log
 
@@ -197,7 +197,7 @@ def read_log(
     """
     table = read_table(source)
     log = build_offline_log(problem, table, columns, now)
-    check_log(problem, table, columns, accept)
+    check_log_agrees(problem, table, columns, accept)
     return log
 
 
@@ -211,13 +211,13 @@ def build_offline_log(problem: Problem, source: Any, columns: Mapping[str, str],
     scores = {name: (values + 0.0).tolist() for name, values in log.scores.items()}
     at = None if log.at is None else [None if np.isnan(time) else float(time) for time in log.at]
     return OfflineLog(
-        [problem.actions[i] for i in log.actions], {**numbers, **scores, **segments}, values, at, tuple(notes)
+        [problem.action_names[i] for i in log.actions], {**numbers, **scores, **segments}, values, at, tuple(notes)
     )
 
 
-def check_log(problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str]) -> None:
+def check_log_agrees(problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str]) -> None:
     """Raise InvalidOutcome if a log contradicts the problem."""
-    report = doctor(source, problem, columns=columns, ignore_checks=accept)
+    report = check_log(source, problem, columns=columns, ignore_checks=accept)
     contradictions = [finding for finding in report.findings if finding.verdict == "contradicts"]
     if contradictions:
         first, others = contradictions[0], len(contradictions) - 1
@@ -258,14 +258,14 @@ def check_experiments(names: Collection[str]) -> None:
 def load_problems(start: Any) -> dict[str, Problem]:
     """Return the problems by the names of their experiments."""
     if start.name is not None and len(start.problems) > 1:
-        fact = f"--name is {start.name!r}, and {len(start.problems)} files are given; --name applies to one file"
-        raise InvalidProblem(ErrorCode.CONFLICTING_OPTIONS, fact)
+        fact = "--name is {name!r}, and {problems_count} files are given; --name applies to one file"
+        raise InvalidProblem(ErrorCode.CONFLICTING_OPTIONS, fact, name=start.name, problems_count=len(start.problems))
     found: dict[str, Problem] = {}
     for path in start.problems:
         name = start.name or path.stem
         if name in found:
-            twice = f"two files have the name {name!r}; every experiment needs a unique name"
-            raise InvalidProblem(ErrorCode.DUPLICATE_NAME, twice)
+            twice = "two files have the name {name!r}; every experiment needs a unique name"
+            raise InvalidProblem(ErrorCode.DUPLICATE_NAME, twice, name=name)
         found[name] = load_problem_file(path)
         check_new_names(check_name(name, "the experiment's name"), found[name], start.store)
     return found
@@ -324,7 +324,7 @@ def print_startup(start: Any, address: str, server: DecisionServer) -> None:
         killed = f"; {experiment.killed.message}" if experiment.killed else ""
         count = count_offline_rows(server.store, name)
         rows = f", {count:,} rows of an offline log" if count else ""
-        actions = f"{len(experiment.problem.actions)} actions"
+        actions = f"{len(experiment.problem.action_names)} actions"
         typer.echo(f"{name}: {experiment.mode}, version {experiment.version}, {actions}{rows}{killed}")
     typer.echo(f"stagewise {__version__}; store: {hide_password(start.store)}")
     typer.echo(f"Serving the API and the page at {address}; Ctrl+C stops the server")

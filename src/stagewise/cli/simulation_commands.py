@@ -1,4 +1,4 @@
-"""`stagewise simulate`, `compare`, `sweep` and `certify`: what is run from the TOML file of a simulation."""
+"""`stagewise simulate`, `compare` and `certify`: what is run from the TOML file of a simulation."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -63,30 +63,6 @@ def compare(
         write_figure(plot_results(results), out / "comparison.png")
         write_text(out / "comparison.md", format_table(results))
         typer.echo(format_table(results))
-
-
-def sweep(
-    spec: SpecArgument, out: OutOption = Path("sweep"), executor: ExecutorOption = None, quiet: QuietOption = False
-) -> None:
-    """Simulate every policy in every world, with every limit and every seed, and write a table.
-
-    Example: stagewise sweep limits.toml --out sweep --executor processes:2
-    """
-    with handle_errors(out), announce_compilation():
-        from stagewise.cli.spec import read_spec
-        from stagewise.files.atomic_write import write_text
-        from stagewise.reports.result_plot import format_table
-        from stagewise.simulation.sweep import sweep as run_sweep
-
-        content = read_spec(spec)
-        settings = asdict(content.simulation) | {"executor": executor, "out": out, "progress": not quiet}
-        seed = settings.pop("seed")
-        settings["seeds"] = [seed] if content.sweep.seeds is None else content.sweep.seeds
-        settings["limits"] = content.sweep.limits
-        results = run_sweep(policies=content.policies, worlds=content.worlds, **settings)
-        table = format_table({str(cell): result for cell, result in results.items()})
-        write_text(out / "sweep.md", table)
-        typer.echo(table)
 
 
 def certify(

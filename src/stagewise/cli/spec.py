@@ -1,7 +1,7 @@
 """Reading and checking the TOML file of a simulation."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from inspect import signature
 from pathlib import Path
@@ -11,7 +11,7 @@ from stagewise import _exported
 from stagewise.files.paths import parse_path, read_toml
 from stagewise.policies.policy_encoding import get_policies
 from stagewise.policies.problem import Problem
-from stagewise.problem.actions import Rays
+from stagewise.problem.actions import RaySet
 from stagewise.problem.checks import check_bool, check_choice, check_integer_at_least, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
 from stagewise.problem.formatting import format_path, join_names, safe_repr, suggest_name
@@ -19,7 +19,6 @@ from stagewise.problem.functions import FiniteFunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, TimesSafe
 from stagewise.simulation.jobs import BACKENDS
-from stagewise.simulation.sweep import check_names
 from stagewise.worlds.context_world import ContextWorld
 from stagewise.worlds.finite_worlds import ArmsWorld, FiniteSetWorld
 from stagewise.worlds.linear_world import LinearWorld, get_action_set_kinds
@@ -35,7 +34,7 @@ WORLDS: Builders = {
     "moving": MovingWorld,
 }
 THRESHOLD_KINDS = ("at_least", "times_safe")
-PROBLEM_KEYS = ("actions", "safe", "reward", "limits", "context", "delta")
+PROBLEM_KEYS = ("action_names", "safe_name", "reward", "limits", "context", "delta")
 HIDDEN_SETTINGS: dict[Any, set[str]] = {ArmsWorld: {"actions"}}  # settings that a file cannot have
 
 
@@ -59,14 +58,6 @@ class SimulationTable:
 
 
 @dataclass(frozen=True)
-class SweepTable:
-    """The table [sweep]; `sweep` checks its values."""
-
-    limits: Any = None
-    seeds: list[int] | None = None
-
-
-@dataclass(frozen=True)
 class CertifyTable:
     """The table [certify]; `build_family` checks the spread."""
 
@@ -77,35 +68,26 @@ class CertifyTable:
         check_choice(self.family, ("fixed", "random-sphere", "random-arms"), "certify.family")
 
 
-TABLES: dict[str, Any] = {"simulation": SimulationTable, "sweep": SweepTable, "certify": CertifyTable}
+TABLES: dict[str, Any] = {"simulation": SimulationTable, "certify": CertifyTable}
 KEYS = {name: [one.name for one in fields(table)] for name, table in TABLES.items()}
-SECTIONS = (*TABLES, "world", "worlds", "problem", "policy", "policies")
+SECTIONS = (*TABLES, "world", "problem", "policy", "policies")
+RESERVED_NAMES = ("comparison.md", "comparison.png")  # of files beside the folders of the policies
 
 
 class Spec(NamedTuple):
-    """The content of a file, with worlds and policies built."""
+    """The content of a file, with world and policies built."""
 
     simulation: SimulationTable
-    worlds: dict[str, World]
+    world: World
     policies: dict[str, Any]
-    sweep: SweepTable
     certify: CertifyTable
 
     @property
     def policy(self) -> Any:
-        return get_only(self.policies, "policies", "compare")
-
-    @property
-    def world(self) -> World:
-        world: World = get_only(self.worlds, "worlds", "sweep")
-        return world
-
-
-def get_only(objects: Mapping[str, Any], words: str, command: str) -> Any:
-    if len(objects) > 1:
-        problem = f"the file declares {len(objects)} {words}; this command takes one, and `stagewise {command}` several"
-        raise InvalidFile(ErrorCode.FILE_WRONG_KIND, problem)
-    return next(iter(objects.values()))
+        if len(self.policies) > 1:
+            template = "the file declares {count} policies; this command takes one, and `stagewise compare` several"
+            raise InvalidFile(ErrorCode.FILE_WRONG_KIND, template, count=len(self.policies))
+        return next(iter(self.policies.values()))
 
 
 def read_spec(path: Path) -> Spec:
@@ -113,16 +95,18 @@ def read_spec(path: Path) -> Spec:
     content = read_toml(parse_path(path))
     try:
         check_keys(content, "", SECTIONS)
-        simulation, sweep, certify = (build_settings(content.get(name, {}), name) for name in TABLES)
-        worlds = collect_named(content, "world", "worlds", WORLDS)
+        simulation, certify = (build_settings(content.get(name, {}), name) for name in TABLES)
+        if "world" not in content:
+            raise InvalidFile(ErrorCode.MISSING_VALUE, "the table [world] is missing")
+        world = build_from_table(content["world"], "world", WORLDS)
         if "problem" not in content:
-            policies = collect_named(content, "policy", "policies", get_policies())
+            policies = collect_policies(content)
         elif "policy" in content or "policies" in content:
             problem = "the file declares a [problem] and a policy; give one of them, since a problem selects its own"
             raise InvalidFile(ErrorCode.CONFLICTING_SETTINGS, problem)
         else:
             policies = {"problem": Problem.from_dict(check_table(content["problem"], "problem"))}
-        return Spec(simulation, worlds, policies, sweep, certify)
+        return Spec(simulation, world, policies, certify)
     except StagewiseError as error:
         raise InvalidFile(ErrorCode.FILE_INVALID, "{path}: {error}", path=format_path(path), error=error) from None
 
@@ -156,18 +140,22 @@ def check_keys(table: dict[str, Any], name: str, keys: Sequence[str], needed: Se
 
 def build_settings(table: Any, name: str) -> Any:
     check_keys(check_table(table, name), name, KEYS[name], ("rounds",) if name == "simulation" else ())
-    limits = {"limits": build_threshold(table["limits"], "sweep.limits")} if "limits" in table else {}
-    return TABLES[name](**{**table, **limits})
+    return TABLES[name](**table)
 
 
-def collect_named(content: dict[str, Any], word: str, words: str, kinds: Builders) -> dict[str, Any]:
-    """Return the worlds or the policies of a file by name, whether there is one or several."""
-    if (word in content) == (words in content):
-        problem = f"give one [{word}], or several as [{words}.NAME]"
-        raise InvalidFile(ErrorCode.CONFLICTING_SETTINGS, problem)
-    tables = check_names(check_table(content[words], words) if words in content else {word: content[word]}, words)
-    rule = f"a table with a kind; write one [{word}], or several as [{words}.NAME]"
-    return {name: build_from_table(table, name, kinds, rule) for name, table in tables.items()}
+def collect_policies(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the policies of a file by name, whether there is one or several."""
+    if ("policy" in content) == ("policies" in content):
+        raise InvalidFile(ErrorCode.CONFLICTING_SETTINGS, "give one [policy], or several as [policies.NAME]")
+    tables = check_table(content["policies"], "policies") if "policies" in content else {"policy": content["policy"]}
+    if not tables:
+        raise InvalidFile.must_be(ErrorCode.WRONG_TYPE, "policies", tables, "a table of at least one policy by name")
+    for name in tables:
+        is_valid = name.isprintable() and name not in ("", *RESERVED_NAMES) and not name.startswith((".", " "))
+        if not is_valid or name != parse_path(name, "policies").name:
+            raise InvalidFile.must_be(ErrorCode.INVALID_NAME, "a name of policies", name, "a valid folder name")
+    rule = "a table with a kind; write one [policy], or several as [policies.NAME]"
+    return {name: build_from_table(table, name, get_policies(), rule) for name, table in tables.items()}
 
 
 def build_from_table(table: Any, name: str, kinds: Builders, rule: str = "a table with a kind") -> Any:
@@ -185,14 +173,17 @@ def build_from_table(table: Any, name: str, kinds: Builders, rule: str = "a tabl
 
 
 def build_actions(table: Any, name: str) -> Any:
-    """Return an action set; "random-rays" is the class RandomRays."""
-    kinds: Builders = {re.sub(r"\B(?=[A-Z])", "-", key).lower(): kind for key, kind in get_action_set_kinds().items()}
+    """Return an action set; "random-rays" is the class RandomRaySet."""
+    kinds: Builders = {}
+    for key, kind in get_action_set_kinds().items():
+        words = re.sub(r"\B(?=[A-Z])", "-", key.removesuffix("Set")).lower()
+        kinds[re.sub("(arm|ray)$", r"\1s", words)] = kind
     return build_from_table(table, name, {**kinds, "rays": build_rays})
 
 
-def build_rays(features: Any, safe: Any = None, safe_cost: Any = None, safe_reward: Any = None) -> Rays:
+def build_rays(features: Any, safe: Any = None, safe_cost: Any = None, safe_reward: Any = None) -> RaySet:
     """Return rays; a file calls them `features`, like all listed actions."""
-    return Rays(features, safe=safe, safe_cost=safe_cost, safe_reward=safe_reward)
+    return RaySet(features, safe=safe, safe_cost=safe_cost, safe_reward=safe_reward)
 
 
 def build_moved_world(table: Any, name: str) -> Any:

@@ -157,7 +157,9 @@ def replay(
         f"bit for bit, with {result.states:,} policy snapshots{failed}"
     )
     if result.missing:
-        typer.echo(f"{result.missing:,} cannot be made again: they follow from rows that were removed")
+        typer.echo(f"{result.missing:,} cannot be made again: they follow from rows that were removed or erased")
+    if result.erased:
+        typer.echo(f"{result.erased:,} are of users who were erased")
     if result.first_difference is not None:
         typer.echo(f"the first difference: {result.first_difference}")
         raise typer.Exit(1)
@@ -234,6 +236,18 @@ def add_key(
         typer.echo(AccessKeys(opened).add(name, role, note))
 
 
+@keys_app.command("rotate")
+def rotate_keys(store: StoreArgument) -> None:
+    """Make a new secret for the codes of rows. Servers on PostgreSQL use it at once.
+
+    With SQLite, stop the server first.
+
+    Example: stagewise keys rotate server.db
+    """
+    with open_existing_store(store, read_only=False) as opened:
+        typer.echo(f"rows have codes of secret {opened.rotate_writers_secret() + 1} from now on")
+
+
 @keys_app.command("revoke")
 def revoke_key(store: StoreArgument, name: KeyNameArgument) -> None:
     """Revoke a key. Servers on PostgreSQL reject it within a second; with SQLite, stop the server first.
@@ -267,6 +281,42 @@ def retain(
             typer.echo("no seal is older: nothing was removed")
             return
         typer.echo(f"the rows up to seal {removal.seal:,} are removed; the states at that seal stand for them")
+
+
+@store_app.command()
+def erase(
+    store: StoreArgument,
+    user: Annotated[str, typer.Argument(help="Your name of the user, as given with each decision.")],
+    reason: ReasonOption = "request of the user",
+) -> None:
+    """Erase the contexts of a user. Exit code 1 if outcomes are pending: run it again later.
+
+    With SQLite, stop the server first.
+
+    Example: stagewise store erase server.db user-4711
+    """
+    with open_existing_store(store, read_only=False) as opened:
+        from stagewise.server.erasure import erase_user
+
+        result = erase_user(opened, user, get_actor(), reason)
+        if result.decisions:
+            end = f"their windows close on {format_time(result.until)}" if result.until else "a signal has no window"
+            typer.echo(f"{result.decisions:,} decisions of {user!r} wait for outcomes; {end}. Run this again then")
+            raise typer.Exit(1)
+        typer.echo(f"the contexts of {user!r} are erased")
+
+
+@store_app.command()
+def restored(store: StoreArgument, reason: ReasonOption = "restored from a backup") -> None:
+    """Begin a new term in a store that was restored from a backup, before its servers start.
+
+    Example: stagewise store restored copy.db
+    """
+    with open_existing_store(store, read_only=False) as opened:
+        from stagewise.server.restore import begin_after_restore
+
+        number = begin_after_restore(opened, get_actor(), reason)
+        typer.echo(f"a new term begins with row {number:,}: start the servers")
 
 
 def get_actor() -> str:

@@ -1,12 +1,11 @@
 """Interpret kernels until their machine code is available.
 
 Numba compiles a kernel at its first call with new argument types, which would delay the first decision by seconds.
-Instead the kernel runs as plain Python at first; its machine code is loaded from the cache, or compiled there by
-another process, and takes over between two calls. Both give the same bits (`tests/agreement/test_interpreted.py`).
+Instead the kernel runs as plain Python at first; its machine code is loaded from the cache, or compiled by a background
+process that writes it there, and takes over between two calls. Both give the same bits
+(`tests/agreement/test_interpreted.py`).
 
 `STAGEWISE_COMPILE` is `background` (this), `always` (compile at the first call, as Numba does) or `never`.
-
-Compile kernels in a background process, which writes machine code to the cache that this process loads from.
 """
 
 import gc

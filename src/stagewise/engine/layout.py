@@ -9,10 +9,9 @@ A policy is passed to kernels as three arrays (docs/decisions/0004-one-array-cro
 
 A block is a model of the signals `first` to `first + count`; signals that can share a matrix share a block.
 
-A layout as a tuple with known constants, for the compiled round.
-
-LLVM re-reads an array after every store and cannot unroll loops over limits or signals. With one limit and one model of
-both signals these loops disappear: a round of LC-LUCB on ten rays does a seventh less work.
+Compiled rounds read a layout as a tuple with known constants, since LLVM re-reads an array after every store and cannot
+unroll loops over limits or signals. With one limit and one model of both signals these loops disappear: a round of
+LC-LUCB on ten rays does a seventh less work.
 """
 
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 
 from stagewise.engine.compile import Floats, Ints, factory, kernel
 
-DIRECTIONAL, INFLATED, OFFERS_SAFE, ENFORCES_LIMITS, CERTIFIED = 1, 2, 4, 8, 16  # switches (see `constraints`)
+DIRECTIONAL, INFLATED, OFFERS_SAFE, ENFORCES_LIMITS, CERTIFIED = 1, 2, 4, 8, 16  # switches (see `limits`)
 PER_ROUND_SAFE, SAFE_COST_DECLARED = 32, 64  # switches about the safe action
 LIMITS, MODEL_BLOCKS, SWITCHES, FEATURES, SAMPLING, SAFE_INDEX = 0, 1, 2, 3, 4, 5  # in the layout
 FIRST_MODEL_BLOCK, MODEL_BLOCK_FIELDS = 6, 9
@@ -54,7 +53,6 @@ def pad_to_vector(count: int) -> int:
 
 @kernel
 def get_model_block(layout: Ints, memory: Floats, index: int) -> ModelBlock:
-    """Return a block of a memory."""
     at = FIRST_MODEL_BLOCK + MODEL_BLOCK_FIELDS * index
     return ModelBlock(
         layout[at], layout[at + 1], layout[at + 2], layout[at + 3], layout[at + 4], layout[at + 5], layout[at + 6],

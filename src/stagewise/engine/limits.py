@@ -5,7 +5,7 @@ Costs are signed so that less is better. The switches of a layout:
     DIRECTIONAL         choose with both bounds optimistic, then mix back to a safe choice
     INFLATED            add a bonus for the costs' uncertainty to the optimistic reward
     OFFERS_SAFE         there is a safe action; without it, the learner is unconstrained
-    CERTIFIED           play the posterior sample's proposal if its regret is certified (see `regret_certificate`)
+    CERTIFIED           play the posterior sample's proposal if its regret is certified (see `rules.certified`)
     ENFORCES_LIMITS     if directional: mix back to a safe choice; without it, limits are violated (DOSLB)
     SAFE_COST_DECLARED  the safe action's costs are below declared bounds in every round, so exploration starts at once
     PER_ROUND_SAFE      every round has its own safe action, and bounds are clipped at what is declared of it
@@ -78,7 +78,6 @@ def get_limit_terms(layout: Ints, settings: Floats) -> LimitTerms:
 
 @kernel
 def has_switch(layout: Ints, switch: int) -> bool:
-    """Return whether a switch is on."""
     return layout[SWITCHES] & switch != 0
 
 
@@ -93,7 +92,7 @@ def clip_at_ceilings(layout: Ints, settings: Floats, bounds: Floats, mixes: bool
     """Clip the costs' bounds at their ceilings, so that no width or bonus counts what lies above them.
 
     Not along rays whose start is uncertain, where the width is that of the ellipsoid. A bound that lies wholly above
-    its ceiling is left unchanged; `assumption_tests.check_ceilings` reports it.
+    its ceiling is left unchanged; `check_ceilings` reports it.
     """
     safe = bounds.shape[2] - 1
     for j in range(layout[LIMITS]):

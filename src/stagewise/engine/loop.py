@@ -57,7 +57,7 @@ class World(NamedTuple):
     noise: Floats  # (1 + m,) scale of each signal's noise
     signs: Floats  # (1 + m,) −1 for a cost whose threshold is from below
     thresholds: Floats  # (m,); none: nothing limits the optimum
-    outcomes: int  # how outcomes are drawn (see `world_outcomes.noisy`)
+    outcomes: int  # how outcomes are drawn (see `world_draws`)
     best: float  # the optimum, where the actions are always the same
     safe: int  # index of the safe action where every round has its own; −1: a separate point
     drawn: Floats  # distance of that point from 0, or (G,) cumulative shares of segments, or logged users (n w,)

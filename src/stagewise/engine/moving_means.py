@@ -21,7 +21,6 @@ KIND, SIGNAL, ACTION, AMOUNT, BEGIN, LENGTH, FIRST_VALUE, VALUES = 0, 1, 2, 3, 4
 
 @kernel
 def compute_time(clock: Floats, round_: int) -> float:
-    """Return the time of a round."""
     return clock[START] + round_ * clock[PER_ROUND]
 
 

@@ -47,7 +47,6 @@ class Round(NamedTuple):
 
 
 def group_models(models: tuple[Model, ...]) -> tuple[Group, ...]:
-    """Return the groups of equal models."""
     groups: list[Group] = []
     for model, equal in groupby(models):
         groups.append(Group(model, sum(group.length for group in groups), len(list(equal))))
@@ -56,7 +55,6 @@ def group_models(models: tuple[Model, ...]) -> tuple[Group, ...]:
 
 @cache
 def build_group_reader(view: Kernel, first: int, count: int) -> Kernel:
-    """Return a kernel that reads the blocks of one group."""
     more, last = int(count > 1), first + count - 1
     before: Any = build_group_reader(view, first, count - 1) if more else None
 

@@ -1,9 +1,4 @@
-"""The basis of a mixture program: the basic variables, and the inverse of their columns, updated by pivots.
-
-A variable is a listed action i ≥ 0, or ~k for the slack of row k; ~0 = -1 is the safe action. See `simplex` for the
-scaling of rows.
-
-The best mixture under several limits: a revised simplex that starts at the safe action.
+"""The best mixture under several limits: a revised simplex that starts at the safe action.
 
 Measured from the safe action, in units of each limit's slack, all rows of the program have the same form:
 
@@ -46,7 +41,6 @@ class Basis(NamedTuple):
 
 @kernel
 def is_basic(support: Ints, variable: int) -> bool:
-    """Return whether a variable is basic."""
     found = False
     for position in range(support.size):
         found |= bool(support[position] == variable)
@@ -55,7 +49,6 @@ def is_basic(support: Ints, variable: int) -> bool:
 
 @kernel
 def sum_values(values: Floats) -> float:
-    """Return the sum of a few values."""
     total = 0.0
     for index in range(values.size):
         total += values[index]

@@ -68,7 +68,6 @@ ROUNDING = 1e-9  # relative; differences below it are arithmetic
 
 
 def audit_size(m: int) -> int:
-    """Return the length of an audit."""
     return 4 + m
 
 

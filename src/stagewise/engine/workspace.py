@@ -4,14 +4,12 @@
 
 CROSS curves the bounds along a ray whose start is uncertain: β² <x, V⁻¹x₀>. For x₀ itself it is β² ‖x₀‖², which
 exceeds the square of its half-width where x₀ is known better than by the ellipsoid (see
-`curve.compute_clipped_width_along`). A half-width of 0 means that the value is known. Rules read only this table.
+`compute_clipped_width_along`). A half-width of 0 means that the value is known. Rules read only this table.
 ESTIMATE is for reports and is not read by rules. Models write it whose intervals are clipped
 or asymmetric; for others the centre is the estimate.
 
-The answer of a decision as one flat array.
-
-Layout: step, optimistic reward, optimistic reward of the safe action, uncached flag | pessimistic costs (m,) |
-shares (m + 2,) | candidate indices (m + 2,) | action (d,). Index −1 is the safe action.
+The answer of a decision is one flat array: step, optimistic reward, the safe action's, uncached flag |
+pessimistic costs (m,) | shares (m + 2,) | candidate indices (m + 2,) | action (d,). Index −1 is the safe action.
 """
 
 from typing import Any, NamedTuple
@@ -84,7 +82,6 @@ STEP, OPTIMISTIC_REWARD, SAFE_OPTIMISTIC_REWARD, UNCACHED, FIRST_COST = 0, 1, 2,
 
 @kernel
 def answer_size(m: int, d: int) -> int:
-    """Return the length of an answer."""
     return FIRST_COST + m + 2 * (m + 2) + d
 
 
@@ -162,7 +159,6 @@ def fill_dense_probabilities(layout: Ints, weights: Floats, probabilities: Float
 
 @kernel
 def clip_to_bounds(block: Any, bounds: Floats) -> None:
-    """Clip every draw to the bounds."""
     for signal in range(block.first, block.first + block.signals):
         centre, half, drawn = bounds[signal, CENTRE], bounds[signal, HALF], bounds[signal, SAMPLED]
         for candidate in range(drawn.size):

@@ -1,6 +1,4 @@
-"""True means of an action in a world, and outcomes drawn around them.
-
-Users drawn anew in every round, and the means of every action for them.
+"""True means of an action in a world, and outcomes drawn around them; users drawn anew in every round.
 
 A user is a constant 1, then numbers uniform on (0, 1), and where there are segments one of them, drawn by its share.
 The means of K actions are

@@ -74,14 +74,14 @@ class Log:
         """
         table = read_table(source)
         finder = ColumnFinder(table, {} if columns is None else check_mapping(columns, "columns", InvalidOutcome))
-        probability_names = [f"probability.{name}" for name in problem.actions]
+        probability_names = [f"probability.{name}" for name in problem.action_names]
         names = [*RESERVED_NAMES, *problem.reported, *problem.context_names, *probability_names]
         finder.refuse_unknown(names)
         actions = finder.texts("action")
         rows = len(actions)
         if not rows:
             raise InvalidOutcome(ErrorCode.LOG_EMPTY, "the log has no rows, so there is nothing to learn")
-        indices = {name: index for index, name in enumerate(problem.actions)}
+        indices = {name: index for index, name in enumerate(problem.action_names)}
         found = [finder.optional_numbers(name) for name in probability_names]
         probabilities = [column for column in found if column is not None]
         return cls(
@@ -97,7 +97,7 @@ class Log:
                 ],
                 rows,
             ),
-            probabilities=np.column_stack(probabilities) if len(probabilities) == len(problem.actions) else None,
+            probabilities=np.column_stack(probabilities) if len(probabilities) == len(problem.action_names) else None,
             propensities=finder.optional_numbers("propensity"),
             at=finder.times(),
             columns=table,
@@ -224,18 +224,17 @@ class Log:
 
     def parse_shares(self, given: Mapping[Any, Any], what: str, error: type[StagewiseError]) -> Floats:
         """Return shares (K,) by action; an action that is not named has none."""
-        shares, names = check_mapping(given, what, error), self.problem.actions
+        shares, names = check_mapping(given, what, error), self.problem.action_names
         unknown = next((name for name in shares if name not in names), None)
         if unknown is not None:
-            raise error(
-                ErrorCode.UNKNOWN_ACTION,
-                f"{what} names {safe_repr(unknown)}, which is no action{suggest_name(unknown, names)}",
-            )
+            template = "{what} names {unknown}, which is no action{hint}"
+            data = {"what": what, "unknown": safe_repr(unknown), "hint": suggest_name(unknown, names)}
+            raise error(ErrorCode.UNKNOWN_ACTION, template, **data)
         return np.array([check_number(shares.get(name, 0.0), f"{what} for {name!r}", error) for name in names])
 
     def frame(self) -> dict[str, Any]:
         """Return the columns by the problem's names, for `agent.learn_log_frame`."""
-        actions = [None if index == UNKNOWN_ACTION else self.problem.actions[index] for index in self.actions]
+        actions = [None if index == UNKNOWN_ACTION else self.problem.action_names[index] for index in self.actions]
         columns: dict[str, Any] = {"action": np.array(actions, dtype=object)}
         columns |= {name: self.numbers[:, i] for i, name in enumerate(self.problem.numbers)}
         columns |= self.segments | self.scores
@@ -258,14 +257,21 @@ class ColumnFinder:
             if name not in known:
                 raise InvalidOutcome(
                     ErrorCode.UNKNOWN_NAME,
-                    f"columns has {safe_repr(name)}, which is not a name of the problem; it may be one of "
-                    f"{safe_repr(list(known))}{hint}{suggest_name(name, known)}",
+                    "columns has {name}, which is not a name of the problem; it may be one of {known}{hint}{match}",
+                    name=safe_repr(name),
+                    known=safe_repr(list(known)),
+                    hint=hint,
+                    match=suggest_name(name, known),
                 )
             if column not in self.column_names:
                 raise InvalidOutcome(
                     ErrorCode.COLUMN_MISSING,
-                    f"columns maps {safe_repr(name)} to {safe_repr(column)}, which is not a column of the "
-                    f"log{suggest_column(column, self.column_names)}; its columns are {safe_repr(self.column_names)}",
+                    "columns maps {name} to {column}, which is not a column of the "
+                    "log{hint}; its columns are {column_names}",
+                    name=safe_repr(name),
+                    column=safe_repr(column),
+                    hint=suggest_column(column, self.column_names),
+                    column_names=safe_repr(self.column_names),
                 )
 
     def resolve(self, name: str, prefix: str = "") -> Any:
@@ -280,8 +286,11 @@ class ColumnFinder:
         if column not in self.column_names:
             raise InvalidOutcome(
                 ErrorCode.COLUMN_MISSING,
-                f"the log has no column {safe_repr(column)}{suggest_column(column, self.column_names)}; its columns "
-                f"are {safe_repr(self.column_names)}{hint}",
+                "the log has no column {column}{match}; its columns are {column_names}{hint}",
+                column=safe_repr(column),
+                match=suggest_column(column, self.column_names),
+                column_names=safe_repr(self.column_names),
+                hint=hint,
             )
         return get_column(self.columns, column, "the log", hint=hint)
 
@@ -316,10 +325,9 @@ class ColumnFinder:
             column = parse_object_numbers(column, f"the column {safe_repr(self.resolve(name, prefix))}", InvalidOutcome)
         if column.dtype.kind not in "bfiu":
             first = f", such as {safe_repr(column.tolist()[0])}" if column.size else ""
-            raise InvalidOutcome(
-                ErrorCode.COLUMN_WRONG_TYPE,
-                f"the column {safe_repr(self.resolve(name, prefix))} holds no numbers{first}",
-            )
+            template = "the column {resolve} holds no numbers{first}"
+            data = {"resolve": safe_repr(self.resolve(name, prefix)), "first": first}
+            raise InvalidOutcome(ErrorCode.COLUMN_WRONG_TYPE, template, **data)
         return np.asarray(column, dtype=np.float64)
 
     def find_time_column(self) -> Any:
@@ -351,10 +359,8 @@ def resolve_problem(value: Any) -> Problem:
         return Problem.load(value)
     if isinstance(value, Mapping):
         return Problem.from_dict(check_mapping(value, "the problem"))
-    raise InvalidProblem(
-        ErrorCode.WRONG_TYPE,
-        f"the problem is {safe_repr(value)}; it must be a Problem or a file such as 'problem.toml'",
-    )
+    template = "the problem is {value}; it must be a Problem or a file such as 'problem.toml'"
+    raise InvalidProblem(ErrorCode.WRONG_TYPE, template, value=safe_repr(value))
 
 
 def stack_columns(columns: list[Floats], rows: int) -> Floats:
@@ -400,11 +406,8 @@ def to_seconds(value: Any, name: Any) -> float:
 
 
 def reject_time(value: Any, name: Any) -> NoReturn:
-    raise InvalidOutcome(
-        ErrorCode.INVALID_TIME,
-        f"the column {safe_repr(name)} holds {safe_repr(value)}, which is not a time; write 2026-03-01T12:00:00 or "
-        "seconds",
-    ) from None
+    template = "the column {name} holds {value}, which is not a time; write 2026-03-01T12:00:00 or seconds"
+    raise InvalidOutcome(ErrorCode.INVALID_TIME, template, name=safe_repr(name), value=safe_repr(value)) from None
 
 
 # Rows that can be learned: rows with open windows are left out; where a window is closed, a missing outcome counts as
@@ -421,11 +424,11 @@ def select_learnable(log: Log, as_of: Any = None) -> tuple[Log, list[Note]]:
     filled, fill_notes = fill_missing(log if closed.all() else log.take(closed))
     complete = filled.complete_rows
     if not complete.any():
-        raise InvalidOutcome(
-            ErrorCode.LOG_EMPTY,
-            f"none of the log's {format_count(filled.rows, 'row')} is complete; every row needs an action of the "
-            "problem, every context number and every outcome",
+        template = (
+            "none of the log's {rows} is complete; every row needs an action of the "
+            "problem, every context number and every outcome"
         )
+        raise InvalidOutcome(ErrorCode.LOG_EMPTY, template, rows=format_count(filled.rows, "row"))
     rows = filled if complete.all() else filled.take(complete)
     return rows, [*notes, *fill_notes, *describe_left_out(filled)]
 
@@ -447,14 +450,12 @@ def select_closed_rows(log: Log, as_of: Any = None) -> tuple[Flags, list[Note]]:
         log.problem.windows.items(), key=lambda one: one[1].seconds
     )  # when the longest is closed, all are
     if not closed.any():
-        raise InvalidOutcome(
-            ErrorCode.LOG_TOO_SHORT,
+        template = (
             "the window of {name!r}, {length_text}, is still open at the end of the log for all "
-            "{rows}; give a longer log, or the time of its export as as_of=...",
-            rows=format_count(log.rows, "row"),
-            name=name,
-            length_text=window.duration_text,
+            "{rows}; give a longer log, or the time of its export as as_of=..."
         )
+        data = {"rows": format_count(log.rows, "row"), "name": name, "length_text": window.duration_text}
+        raise InvalidOutcome(ErrorCode.LOG_TOO_SHORT, template, **data)
     count = int(np.count_nonzero(~closed))
     return closed, [Note.of(NoteCode.ROWS_WITH_OPEN_WINDOWS, name=name, count=count, window=window.duration_text)]
 

@@ -218,7 +218,6 @@ def compute_ranks(values: Floats) -> Floats:
 
 
 def log_factorial(k: Any) -> Any:
-    """Return log k!."""
     return gammaln(k + 1.0)
 
 

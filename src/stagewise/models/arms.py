@@ -8,12 +8,8 @@
 RATES keeps the tightest ends so far. If they have crossed, the half-width is below 0: either the means have changed, or
 an interval has failed, which has probability at most δ. The larger end is then used (see `fill_arm_bounds`).
 
-To add an interval, add a number here, a branch in `compute_interval` and a name in `models.arms_model`. A number
-without a branch gives the interval of all possible values.
-
-Diagnostics of arm models: means of earlier and later pulls, compared with the assumptions.
-
-Model of arms without features: an interval around every arm's mean.
+To add an interval, add a number here, a branch in `compute_interval` and a name in `ArmRadius`. A number without a
+branch gives the interval of all possible values.
 """
 
 import math
@@ -451,8 +447,8 @@ ARMS = Model(
     None, None, sample_arms, counts=get_arm_means, diagnostics=ArmsDiagnostics(), between=0,
 )  # fmt: skip
 RANGED = {"kl": KL, "rates": RATES}  # radii for outcomes in [0, 1]
-ArmRadius = Literal["hoeffding", "kl", "rates", "paper"]
-RADII = get_args(ArmRadius)
+ArmInterval = Literal["hoeffding", "kl", "rates", "paper"]
+INTERVAL_KINDS = get_args(ArmInterval)
 AVERAGE_ETAS = LOWER_ETAS, UPPER_ETAS
 UPPER_SHARE = 0.8  # of δ, for RATES: share of the costs' upper ends, which safety needs; the rest is for the other ends
 
@@ -511,13 +507,13 @@ def compute_term_widths(pulls: Floats, etas: tuple[float, ...], confidence: floa
     return np.min(widths, axis=0)
 
 
-def get_interval_kind(radius: str, horizon: int | None) -> int:
+def get_interval_kind(interval: str, horizon: int | None) -> int:
     """Return the kind of interval, which is valid for all numbers of pulls at once."""
-    if radius in RANGED:
-        return RANGED[radius]
+    if interval in RANGED:
+        return RANGED[interval]
     if horizon is not None:
         return UNION
-    return UNION_ANYTIME if radius == "paper" else ANYTIME
+    return UNION_ANYTIME if interval == "paper" else ANYTIME
 
 
 def compute_confidence(kind: int, delta: float, arms: int, signals: int, horizon: int | None) -> float:

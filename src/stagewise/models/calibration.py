@@ -32,7 +32,6 @@ def count_paired(numbers: int) -> int:
 
 @kernel
 def count_subgroups(numbers: int) -> int:
-    """Return the number of subgroups."""
     paired = count_paired(numbers)
     return 1 + 4 * (numbers + SCORES) + 2 * paired * (paired - 1)
 

@@ -74,7 +74,6 @@ def compute_norm(root: Floats, vector: Floats) -> float:
 
 @kernel
 def compute_log_determinant(root: Floats) -> float:
-    """Return log det A."""
     total = 0.0
     for i in range(root.shape[0]):
         total += math.log(root[i, i])

@@ -12,11 +12,14 @@ from stagewise.models.drifting_ridge import DRIFTING_RIDGE
 from stagewise.models.drifting_scores import JUMPING_SCORES, MOVING_SCORES
 from stagewise.models.epochs import CELL_SIZE as EPOCH_CELL_SIZE
 from stagewise.models.epochs import HEADER_SIZE, SLOPE
+from stagewise.models.epochs import NOISE as NOISE_AT
 from stagewise.models.forgetting import CELL_SIZE as FORGETTING_CELL_SIZE
 from stagewise.models.forgetting import FORGETTING_RATES, FORGETTING_RIDGE
 from stagewise.models.logistic import LOGISTIC
 from stagewise.models.logistic_fit import PRIOR_BOUND, PRIOR_DEVIATION
 from stagewise.models.model_block import ModelBlockSpec
+from stagewise.models.noisy_rates import HEADER_SIZE as NOISY_HEADER_SIZE
+from stagewise.models.noisy_rates import NOISY_MOVING_RATES, NOISY_RATES
 from stagewise.models.per_action_events import PER_ACTION_EVENTS
 from stagewise.models.per_action_ridge import PER_ACTION_RIDGE
 from stagewise.models.rare_events import TABLE
@@ -92,25 +95,32 @@ class Signal(NamedTuple):
         return ModelBlockSpec(LOGISTIC, (self.signal, 1, size, 0, 0, 0, shares.size, 0), numbers)
 
     def rates(
-        self, column: int, shares: Floats, uppers: Floats, drift: Sequence[float] = (), buckets: Buckets | None = None
-    ) -> ModelBlockSpec:
+        self, column: int, shares: Floats, uppers: Floats, drift: Sequence[float] = (), buckets: Buckets | None = None,
+        noise: float = 0.0,
+    ) -> ModelBlockSpec:  # fmt: skip
         """Return rates, by the segment or the bucket in a column of the rows; −1: by action alone.
 
-        `uppers` are the shares of upper ends. `drift` is empty where means are constant, or what `models.epochs` reads.
+        `uppers` are the shares of upper ends. `drift` is empty where means are constant, or what `models.epochs` reads;
+        0 is the noise of bounded outcomes.
         """
+        drift = [0.0] * NOISE_AT + [noise] if noise > 0.0 and not len(drift) else drift
         spent = -np.log(np.concatenate([shares, uppers]) * (1.0 if buckets is None else buckets.share))
         numbers = np.concatenate([[self.low, self.declared, self.lower, self.upper], spent, np.array(drift)])
         if self.forgetting:
             numbers = np.concatenate([numbers, np.array(self.forgetting)])
             integers = self.signal, 1, shares.size, FORGETTING_CELL_SIZE, 1, 0, column, 0
             return ModelBlockSpec(FORGETTING_RATES, integers, numbers)
+        if noise > 0.0 and not drift[SLOPE] > 0.0:
+            integers = self.signal, 1, shares.size, CELL_SIZE, NOISY_HEADER_SIZE, 0, column, 0
+            return ModelBlockSpec(NOISY_RATES, integers, numbers)
         pooled, count = (0, 0) if buckets is None else (int(buckets.pooled), buckets.size)
         if not len(drift):
             integers = self.signal, 1, shares.size, CELL_SIZE, 1, pooled, column, count
             return ModelBlockSpec(SCORE_RATES if count else SEGMENT_RATES, integers, numbers)
         integers = self.signal, 1, shares.size, EPOCH_CELL_SIZE, 1 + HEADER_SIZE, pooled, column, count
         if drift[SLOPE] > 0.0:
-            return ModelBlockSpec(MOVING_SCORES if count else MOVING_RATES, integers, numbers)
+            moving = NOISY_MOVING_RATES if noise > 0.0 else MOVING_RATES
+            return ModelBlockSpec(MOVING_SCORES if count else moving, integers, numbers)
         if column >= 0:
             numbers[2] += math.log(2.0)  # the other half is that of the test of all segments together
         if pooled:

@@ -230,5 +230,4 @@ def subtract(later: Any, earlier: Any) -> Any:
 
 
 def count_outcomes(sums: Sums) -> float:
-    """Return the number of outcomes."""
     return sum(float(value) for name, value in sums.items() if name.startswith("outcomes"))

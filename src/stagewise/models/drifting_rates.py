@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats, as_python, kernel
-from stagewise.models.average_bounds import compute_average_upper
 from stagewise.models.diagnostics import AgedBound, FoundChange, Marks, MeanChange, Sums, UpperForecast
 from stagewise.models.epochs import (
     AT,
@@ -34,6 +33,7 @@ from stagewise.models.epochs import (
     compute_high_now,
     compute_log_share,
     compute_low_now,
+    compute_upper_end,
     find_epoch,
     find_longest,
     forget_before,
@@ -72,7 +72,6 @@ class EpochView(NamedTuple):
 
 @kernel
 def get_epochs(block: RatesBlock, settings: Floats, memory: Floats) -> EpochView:
-    """Return the header and the settings of the epochs."""
     at = block.settings + NUMBERS + 2 * block.size
     return EpochView(memory[block.memory + 1 : block.memory + 1 + HEADER_SIZE], settings[at : at + SETTINGS_SIZE])
 
@@ -130,7 +129,7 @@ def learn_jump(
 
 FORGET_BEFORE, UPDATE_ENDS = as_python(forget_before), as_python(update_ends)
 FORGET_JUMPING, UPDATE_JUMPING = as_python(forget_jumping), as_python(update_jumping)
-BEGIN_OF, AVERAGE_UPPER = as_python(get_begin), as_python(compute_average_upper)
+BEGIN_OF, UPPER_END = as_python(get_begin), as_python(compute_upper_end)
 COMPUTE_HIGH_NOW, LOG_SHARE = as_python(compute_high_now), as_python(compute_log_share)
 JUMP_LOG_SHARE = math.log(2.0 * (LEVELS + 1) * 2.0)  # of an epoch soon after a change
 FEW_OUTCOMES = 20  # before their rate is told
@@ -168,7 +167,7 @@ def predict_ends(
     def predict(seconds: float) -> float:
         pulls = count * (1.0 + seconds / span)
         added = age.budget + age.slope * 0.5 * (now + seconds - age.begin) if age.slope > 0.0 else 0.0
-        return low + min(float(AVERAGE_UPPER(pulls, total / count * pulls, age.confidence)) + added, 1.0)
+        return low + min(float(UPPER_END(age.settings, pulls, total / count * pulls, age.confidence)) + added, 1.0)
 
     return predict
 
@@ -181,6 +180,7 @@ class CellAge(NamedTuple):
     confidence: float  # log 1/δ' of its upper end
     slope: float  # ρ, per second
     budget: float
+    settings: Floats  # of the epochs
 
 
 class MovingRatesDiagnostics(SegmentRatesDiagnostics):
@@ -222,11 +222,13 @@ class MovingRatesDiagnostics(SegmentRatesDiagnostics):
         if block.column >= 0:
             slots = sorted((slot for slot in slots if memory[slot] != 0.0), key=lambda slot: float(memory[slot + 1]))
             numbers = self.segments(block, memory)
+        row = np.full(int(view.settings[TIME_COLUMN]) + 1, time)
         worst: dict[int, tuple[bool, float, int]] = {}  # by action: whether there is an outcome, upper end, position
         for position, slot in enumerate(slots):
             for action in range(block.size):
                 cell = memory[slot + SLOT_HEADER_SIZE + CELL_SIZE * action :][:CELL_SIZE]
-                upper = float(COMPUTE_HIGH_NOW(view.settings, time, cell)) if cell[PULLS] > 0.0 else 1.0
+                at = slot + SLOT_HEADER_SIZE + CELL_SIZE * action
+                upper = float(self.read_cell(block, row, settings, memory, at).most) if cell[PULLS] > 0.0 else 1.0
                 worst[action] = max(worst.get(action, (False, 0.0, 0)), (FIND_LONGEST(cell) >= 0, upper, position))
         bounds = []
         for action, (is_known, upper, position) in worst.items():
@@ -259,13 +261,13 @@ class MovingRatesDiagnostics(SegmentRatesDiagnostics):
             if epoch > 0.0 and cell[at] > 0.0:
                 middle = BEGIN_OF(view.header, view.settings, epoch) + cell[at + 2] / cell[at]
                 added = budget + slope * (time - middle)
-                end = added + AVERAGE_UPPER(cell[at], cell[at + 1], high + LOG_SHARE(int(epoch)))
+                end = added + UPPER_END(view.settings, cell[at], cell[at + 1], high + LOG_SHARE(int(epoch)))
                 term, best = (added, end) if end < best else (term, best)
         if view.settings[WINDOW] > 0.0 and 1.0 - cell[YOUNG] == COMPUTE_HIGH_NOW(view.settings, time, cell):
             term = budget  # the bound is that of an epoch whose outcomes are all younger than the budget's window
         epoch = view.header[FIRST_BEGIN + (longest - FIRST_EPOCH) // 3]
         begin = float(BEGIN_OF(view.header, view.settings, epoch))
-        return CellAge(float(term), begin, high + LOG_SHARE(int(epoch)), slope, budget)
+        return CellAge(float(term), begin, high + LOG_SHARE(int(epoch)), slope, budget, view.settings)
 
     def forget_cell(self, view: EpochView, since: float, low: float, high: float, cell: Floats) -> None:
         """Forget what a cell has learned in epochs that began before a time."""
@@ -307,7 +309,7 @@ class JumpingRatesDiagnostics(MovingRatesDiagnostics):
             yield MeanChange(0, found.early, found.late, means, action, cells=len(found.cells), since=since)
 
     def measure_age(self, view: EpochView, time: float, high: float, longest: int, cell: Floats) -> CellAge:
-        return CellAge(0.0, float(cell[longest + 2]), high + JUMP_LOG_SHARE, 0.0, 0.0)
+        return CellAge(0.0, float(cell[longest + 2]), high + JUMP_LOG_SHARE, 0.0, 0.0, view.settings)
 
     def forget_cell(self, view: EpochView, since: float, low: float, high: float, cell: Floats) -> None:
         FORGET_JUMPING(since, cell)

@@ -73,7 +73,6 @@ def epoch_size(n: int) -> int:
 
 @kernel
 def get_action_offset(block: ModelBlock, action: int) -> int:
-    """Return the offset of an action."""
     return block.memory + HEADER_SIZE + action * (FIRST_EPOCH + 2 * epoch_size(block.size))
 
 
@@ -85,7 +84,6 @@ def get_epoch_offset(block: ModelBlock, action: int, which: int) -> int:
 
 @kernel
 def get_epoch_regression(block: ModelBlock, memory: Floats, action: int, which: int) -> Regression:
-    """Return the regression of an epoch."""
     return view_regression(block, memory, action, get_epoch_offset(block, action, which) + FIRST_NUMBER)
 
 

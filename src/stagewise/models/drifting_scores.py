@@ -210,6 +210,7 @@ class MovingScoresDiagnostics(MovingRatesDiagnostics):
     """Diagnostics of the buckets of a score whose rates move as declared."""
 
     list_falls = staticmethod(list_falls)
+    read_cell = staticmethod(as_python(read_pooled))
 
     def forget(
         self, block: Any, settings: Floats, memory: Floats, index: int, since: float, changed: float = 0.0
@@ -229,6 +230,7 @@ class JumpingScoresDiagnostics(JumpingRatesDiagnostics):
     """Diagnostics of the buckets of a score whose rates jump."""
 
     list_falls = staticmethod(list_falls)
+    read_cell = staticmethod(as_python(read_pooled))
 
 
 JUMPING_SCORES = MOVING_SCORES._replace(

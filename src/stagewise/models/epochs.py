@@ -16,12 +16,14 @@ mean has moved further than declared: what is older than that epoch is forgotten
               time of the last change that was found, 0: none | distance of the bound of young outcomes | its expiry |
               distance of the tightest upper bound since then, which the mean is tested against |
               for each kept epoch: n, −1: forgotten | S | Σ of times since the epoch began
-    settings: column of the time | length of a step in seconds | ρ per step | B | W in steps, 0: no budget
+    settings: column of the time | length of a step in seconds | ρ per step | B | W in steps, 0: no budget |
+              R, where outcomes are R-sub-Gaussian about their means: then U = S/n + R h(n); 0: `average_bounds`
 """
 
 import math
 
 from stagewise.engine.compile import Floats, kernel
+from stagewise.models.arms import ANYTIME, unit_radius
 from stagewise.models.average_bounds import (
     CLOSE,
     FACTORS,
@@ -34,12 +36,12 @@ from stagewise.models.average_bounds import (
 
 NEWEST, ORIGIN, DISORDERED, FIRST_BEGIN = 0, 1, 2, 3  # in the header
 PULLS, MEAN, LOW, BELOW, AT, CHANGED, YOUNG, EXPIRY, TIGHTEST, FIRST_EPOCH = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9  # in a cell
-TIME_COLUMN, STEP, SLOPE, BUDGET, WINDOW = 0, 1, 2, 3, 4  # in the settings
+TIME_COLUMN, STEP, SLOPE, BUDGET, WINDOW, NOISE = 0, 1, 2, 3, 4, 5  # in the settings
 EPOCHS = 10  # kept at once, at most
 SPAN = 64  # steps: the longest time that an epoch is kept
-DENSE = 2, 4  # the first and the last level of which two epochs are kept; of each other, one
-HEADER_SIZE, CELL_SIZE, SETTINGS_SIZE = FIRST_BEGIN + EPOCHS, FIRST_EPOCH + 3 * EPOCHS, 5
-WEIGHTS = (1.0, 2.0, 3.0, 7.0, 8.0, 5.0, 2.0)  # of the levels
+DENSE = 1, 3  # the first and the last level of which two epochs are kept; of each other, one
+HEADER_SIZE, CELL_SIZE, SETTINGS_SIZE = FIRST_BEGIN + EPOCHS, FIRST_EPOCH + 3 * EPOCHS, 6
+WEIGHTS = (1.0, 3.0, 6.0, 8.0, 6.0, 3.0, 1.0)  # of the levels
 WEIGHT_SUM = 28.0
 EVERY_ROW, ROWS = 64, 16  # bounds are computed after each of the first outcomes, then after every 16
 MIX_STEPS = 4
@@ -68,7 +70,7 @@ def is_kept(epoch: int, newest: int) -> bool:
 
 @kernel
 def compute_log_share(epoch: int) -> float:
-    """Return log 1/share of an epoch: ½ of the first, ½ · w_k/28 · 3/(i + 2)(i + 3) of the i-th of level k ≤ 6.
+    """Return log 1/share of an epoch: ½ of the first, ½ · w_k/28 · 5/(i + 4)(i + 5) of the i-th of level k ≤ 6.
 
     They add up to 1. The look backs that decide where a limit is nearly out of reach cost least.
     """
@@ -77,12 +79,11 @@ def compute_log_share(epoch: int) -> float:
     level = get_level(epoch)
     i = (epoch - 1) // (1 << level)
     i = (i + 1) // 2 if (1 << level) < SPAN else i
-    return math.log(2.0 * WEIGHT_SUM / WEIGHTS[level]) + math.log((i + 2.0) * (i + 3.0) / 3.0)
+    return math.log(2.0 * WEIGHT_SUM / WEIGHTS[level]) + math.log((i + 4.0) * (i + 5.0) / 5.0)
 
 
 @kernel
 def find_epoch(header: Floats, settings: Floats, time: float) -> int:
-    """Return the number of the epoch that a time is in."""
     if header[NEWEST] == 0.0:
         return 1
     return max(math.floor((time - header[ORIGIN]) / settings[STEP]) + 1, 1)
@@ -155,6 +156,22 @@ def age_cell(settings: Floats, time: float, cell: Floats) -> None:
 
 
 @kernel
+def compute_upper_end(settings: Floats, pulls: float, total: float, confidence: float) -> float:
+    """Return the upper end of the average mean of n outcomes; `confidence` is log 1/δ'."""
+    if settings[NOISE] > 0.0:
+        return min(total / pulls + settings[NOISE] * unit_radius(ANYTIME, pulls, confidence), 1.0)
+    return compute_average_upper(pulls, total, confidence)
+
+
+@kernel
+def compute_lower_end(settings: Floats, pulls: float, total: float, confidence: float) -> float:
+    """Return the lower end of the average mean of n outcomes; `confidence` is log 1/δ'."""
+    if settings[NOISE] > 0.0:
+        return max(total / pulls - settings[NOISE] * unit_radius(ANYTIME, pulls, confidence), 0.0)
+    return compute_average_lower(pulls, total, confidence)
+
+
+@kernel
 def update_ends(header: Floats, settings: Floats, low: float, high: float, cell: Floats) -> None:
     """Compute the bounds from the ends of all epochs, oldest first, and look for a change."""
     now = cell[AT]
@@ -171,21 +188,21 @@ def update_ends(header: Floats, settings: Floats, low: float, high: float, cell:
         is_young = settings[WINDOW] > 0.0 and epoch > header[DISORDERED]
         is_young = is_young and begin + settings[WINDOW] * settings[STEP] > now
         if mean + added < 1.0 - cell[BELOW] or mean - slope * middle < line or is_young:  # mean ≤ upper
-            upper = compute_average_upper(pulls, cell[at + 1], high + spent)
+            upper = compute_upper_end(settings, pulls, cell[at + 1], high + spent)
             line = min(line, upper - slope * middle)
             cell[BELOW] = max(cell[BELOW], 1.0 - (upper + added))
             if is_young and 1.0 - (upper + budget) > cell[YOUNG]:
                 cell[YOUNG], cell[EXPIRY] = 1.0 - (upper + budget), begin + settings[WINDOW] * settings[STEP]
         most = min(line + slope * middle, 1.0 - cell[TIGHTEST] + slope * (now - middle)) + budget
         if mean > most or mean - added > cell[LOW]:  # lower ≤ mean
-            lower = compute_average_lower(pulls, cell[at + 1], low + spent)
+            lower = compute_lower_end(settings, pulls, cell[at + 1], low + spent)
             if lower > most:
                 forget_before(header, settings, begin, cell)
-                upper = compute_average_upper(pulls, cell[at + 1], high + spent)
+                upper = compute_upper_end(settings, pulls, cell[at + 1], high + spent)
                 line, cell[BELOW] = upper - slope * middle, max(1.0 - (upper + added), 0.0)
                 cell[CHANGED] = begin if begin != 0.0 else EARLIEST
             cell[LOW] = max(cell[LOW], lower - added)
-    if cell[BELOW] > 0.0:
+    if cell[BELOW] > 0.0 and not settings[NOISE] > 0.0:
         cell[BELOW] = 1.0 - mix_epochs(header, settings, high, 1.0 - cell[BELOW], cell)
     cell[TIGHTEST] = max(cell[TIGHTEST], cell[BELOW])
 

@@ -125,7 +125,6 @@ class RecentSums(NamedTuple):
 
 @kernel
 def get_recent_sums(block: ModelBlock, memory: Floats, action: int) -> RecentSums:
-    """Return the sums of one action."""
     n = block.size
     at = block.memory + block.detail * regression_size(n) + action * (n * n + n + 1)
     return RecentSums(

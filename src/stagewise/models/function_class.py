@@ -80,7 +80,6 @@ class FunctionClassModel:
         self.eliminate(memory)
 
     def add(self, memory: Floats, outcome: FunctionOutcome) -> None:
-        """Add an outcome to the sums."""
         statistics = self.get_statistics(memory)
         statistics.rounds[0] += 1.0
         add_compensated(

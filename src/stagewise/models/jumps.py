@@ -37,7 +37,6 @@ LOG_SHARE = math.log(2.0) + math.log(LEVELS + 1.0)  # of the epochs of one level
 
 @kernel
 def get_level(epoch: int) -> int:
-    """Return the slot of an epoch."""
     before, level = epoch - 1, 0
     if before == 0:
         return FIRST

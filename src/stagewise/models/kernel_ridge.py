@@ -8,12 +8,6 @@ distance ρ(x) = k₀(x, x) − ‖c(x)‖² of what lies off their span. With V
     settings: λ, novelty, ℓ | R | B | log 1/δ | known at x₀, all (k,); a point with ρ ≤ novelty k(x, x) adds no
               basis point. The radius is one that needs neither L nor n
     memory:   a regression's tables (see `ridge`) of the coordinates c, with capacity n | `BasisPoints`
-
-Bounds of kernel ridge regression for many candidates at once, and for the safe action.
-
-Cached candidates of kernel ridge regression, and copies with more capacity.
-
-Kernel models: which reproducing kernel, and the assumptions about functions in its space.
 """
 
 import math

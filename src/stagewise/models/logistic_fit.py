@@ -56,14 +56,12 @@ class Prior(NamedTuple):
 
 @kernel
 def get_prior(block: ModelBlock, settings: Floats) -> Prior:
-    """Return the prior."""
     at = block.settings + 3
     return Prior(settings[at], settings[at + 1], settings[at + 2], settings[at + 3])
 
 
 @kernel
 def get_precision(prior: Prior, index: int) -> float:
-    """Return the prior precision of a coefficient."""
     return prior.precision if index == 0 else prior.slope_precision
 
 

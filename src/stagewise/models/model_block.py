@@ -56,15 +56,12 @@ class RegressionModel:
                 continue
             least = abs(float(value)) / size
             if least > bounds[i] * (1.0 + 1e-12):
-                raise InvalidProblem(
-                    ErrorCode.BOUND_EXCEEDED,
+                template = (
                     "the safe action's {name!r} is {value}, which {value_2}, above norm_bound {bounds:.6g}; "
-                    "raise norm_bound, since too small a bound makes intervals too narrow",
-                    name=name,
-                    value=value,
-                    value_2=words.format(f"{least:.6g}"),
-                    bounds=bounds[i],
+                    "raise norm_bound, since too small a bound makes intervals too narrow"
                 )
+                data = {"name": name, "value": value, "value_2": words.format(f"{least:.6g}"), "bounds": bounds[i]}
+                raise InvalidProblem(ErrorCode.BOUND_EXCEEDED, template, **data)
             bounds[i] = math.sqrt(max(bounds[i] ** 2 - least**2, 0.0))
         return bounds
 

@@ -72,7 +72,6 @@ def view_regression(block: ModelBlock, memory: Floats, action: int, at: int) -> 
 
 @kernel
 def get_action_regression(block: ModelBlock, memory: Floats, action: int) -> Regression:
-    """Return the regression of one action."""
     return view_regression(block, memory, action, block.memory + action * regression_size(block.size))
 
 

@@ -9,7 +9,7 @@ at all times, each end with its own δ. The ends that are kept are the tightest 
 ‖θ‖ ≤ S: all are valid at once, at all times.
 
     rows (1 + 3k, F): Σ s² | Σ s (y − y₀) | lowest means | highest means, k rows each
-    and, where outcomes lie in [0, 1], (2 + k, F): Σ s | Σ (1 − s) | Σ (y − low), used by `rare_interval`
+    and, where outcomes lie in [0, 1], (2 + k, F): Σ s | Σ (1 − s) | Σ (y − low), used by rare intervals
     settings, after the regression's own, (k,) each: level of lower ends | of upper ends | the lowest outcome.
     For noise the level is A of one candidate (`compute_edge`), for outcomes in [0, 1] it is log 1/δ.
 """

@@ -1,23 +1,17 @@
-"""A symmetric positive definite matrix V, given by its lower triangle, and T with V⁻¹ = TᵀT.
-
-Costs in [0, 1] that are rarely above 0, of linear mean <x, μ> ≥ 0, with features that need not recur.
+"""Costs in [0, 1] that are rarely above 0, of linear mean <x, μ> ≥ 0, with features that need not recur.
 
 docs/theory/rare.md has the statement and its proof. With probability 1 − δ, at all times at once,
 
     Σ (<x, μ> − y log <x, μ>)  ≤  Σ (p − y log p) + log 1/δ,        p > 0 any forecast made before y was seen
 
-so rows without an event (y = 0) only contribute to Σ x and Σ p. Events are kept in a table; `rare_events_fit.refit`
-turns them into an ellipsoid, each at a point q and below its own bound M (see `event_curvature`). When the table is
-full, its events are folded permanently into one parabola. Between refits the ellipsoid is out of date but valid.
+so rows without an event (y = 0) only contribute to Σ x and Σ p. Events are kept in a table; `refit` turns them
+into an ellipsoid, each at a point q and below its own bound M (see `event_curvature`). When the table is full, its
+events are folded permanently into one parabola. Between refits the ellipsoid is out of date but valid.
 
 The features may be blocks of equal length, of which an action uses one: each block has its own set.
 
     settings: S | log 1/δ of a block | a guess of the rate | a bound on means | known at x₀
     memory:   used | matrix (g, g) | vectors (2, g) | blocks: sums, vectors (4, g), T and folded (2g, g) | the table
-
-Learn rare events, and fit their ellipsoid (see `rare_events`).
-
-Model of a linear reward and of rare costs in [0, 1] with linear means (docs/theory/rare.md).
 """
 
 import math
@@ -78,19 +72,16 @@ FIRST_REFIT_ROWS = 32.0  # rows before the first fit of a block without events
 
 @kernel
 def count_feature_blocks(block: ModelBlock) -> int:
-    """Return the number of feature blocks."""
     return block.detail
 
 
 @kernel
 def get_table_capacity(block: ModelBlock) -> int:
-    """Return the capacity of the event table."""
     return block.radius
 
 
 @kernel
 def feature_block_size(size: int) -> int:
-    """Return the length of a block of features."""
     return EVENT_SUMS + 4 * size + 2 * size * size
 
 
@@ -153,7 +144,6 @@ class FeatureBlock(NamedTuple):
 
 @kernel
 def get_feature_block(block: ModelBlock, memory: Floats, index: int) -> FeatureBlock:
-    """Return the state of one block of features."""
     g = block.size
     at = block.memory + 1 + g * g + 2 * g + index * feature_block_size(g)
     rows = at + EVENT_SUMS
@@ -483,7 +473,6 @@ def learn_rare_events_block(
     layout: Ints, block: ModelBlock, action: Floats, index: int, cached_index: int, step: float, cached_only: bool,
     observed: Floats, settings: Floats, memory: Floats, work: Floats,
 ) -> None:  # fmt: skip
-    """Learn the outcome of an action."""
     learn_rare_events(block, action, observed, settings, memory)
 
 

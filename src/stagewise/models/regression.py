@@ -1,9 +1,4 @@
-"""Radius of a ridge estimate: β with P(∀t: ‖θ* − θ̂‖_V ≤ β) ≥ 1 − δ, by name and by formula.
-
-To add a radius, add a name to `Radius` and a branch to `radius`. A name without a branch is infinite, so that only the
-safe action is played.
-
-Ridge regression of several signals on the same features, one observation at a time.
+"""Ridge regression of several signals on the same features, one observation at a time, and its bounds.
 
 A block's memory is two tables and its sums:
 
@@ -20,7 +15,8 @@ is known at x₀, and z = x.
 
     settings: λ, L, unit | reflector (d,), where reflected | R | S | log 1/δ | known at x₀, all (k,)
 
-Bounds of a ridge regression for many candidates at once, and for the safe action.
+To add a radius, add a name to `Radius` and a branch to `radius`. A name without a branch is infinite, so that only the
+safe action is played.
 """
 
 import math
@@ -137,7 +133,6 @@ class RidgeStatistics(NamedTuple):
 
 @kernel
 def get_ridge_statistics(block: Regression) -> RidgeStatistics:
-    """Return the statistics of a regression."""
     n, k, tally = block.size, block.signals, block.tally
     return RidgeStatistics(
         block.learned[:n], block.learned[n:], tally[LOG_DET], tally[OBSERVATIONS], tally[SAFE_OBSERVATIONS],
@@ -198,7 +193,6 @@ def fill_image(learned: Floats, coordinates: Floats, image: Floats) -> None:
 
 @kernel
 def add_multiple(factor: float, vector: Floats, sum_: Floats) -> None:
-    """Add a multiple of a vector to a sum."""
     for i in range(sum_.size):
         sum_[i] += vector[i] * factor
 

@@ -215,7 +215,6 @@ def shift_rewards(
 
 @kernel
 def view_ridge(layout: Ints, memory: Floats, index: int) -> Regression:
-    """Return the regression of a block."""
     block, cached = get_model_block(layout, memory, index), int(memory[CACHED])
     return build_regression(block, block.size, cached + 1 if cached > 0 else 0, memory)
 
@@ -303,7 +302,6 @@ class LinearModel(RegressionModel):
     separate_models: bool = False  # whether every signal has a regression of its own
 
     def build_blocks(self) -> Iterator[ModelBlockSpec]:
-        """Yield the regressions."""
         known = self.reward is not None, self.costs is not None
         for first, last, anchored in split_regressions(len(self.names), *known, self.separate_models):
             yield self.build_block(first, last, anchored)
@@ -315,13 +313,11 @@ class LinearModel(RegressionModel):
         n = self.safe.size - int(reflected)
         if kind == PAPER and n < 2:
             signal = "cost" if first else "reward"
-            raise InvalidProblem(
-                ErrorCode.UNSUPPORTED,
+            template = (
                 "radius='paper' needs two or more unknown directions, and the {signal} has {n} (see "
-                "`stagewise help errata`); use radius='joint' or 'logdet'",
-                signal=signal,
-                n=n,
+                "`stagewise help errata`); use radius='joint' or 'logdet'"
             )
+            raise InvalidProblem(ErrorCode.UNSUPPORTED, template, signal=signal, n=n)
         reflector, unit = self.reflection(size) if reflected else (np.empty(0), 0.0)
         values = build_known_values(self.reward, self.costs, len(self.names))
         declared = (self.noise, self.learned_bounds(size), self.confidence, values if known else np.zeros(values.size))
@@ -378,7 +374,6 @@ class LinearConfidenceSet(NamedTuple):
 
 
 def build_confidence_set(layout: Ints, settings: Floats, memory: Floats) -> LinearConfidenceSet:
-    """Return the confidence sets of a linear policy from its settings and memory."""
     found = [
         build_regression_set(VIEW_RIDGE(layout, memory, index), settings, int(layout[FEATURES]))
         for index in range(layout[MODEL_BLOCKS])

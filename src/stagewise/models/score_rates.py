@@ -68,7 +68,6 @@ def get_table_row(block: RatesBlock, action: int) -> int:
 
 @kernel
 def get_bucket_cell(block: RatesBlock, bucket: int, action: int) -> int:
-    """Return the offset of a cell."""
     return get_cell(block, get_slot_offset(block, bucket), action)
 
 

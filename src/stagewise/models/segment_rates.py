@@ -63,7 +63,6 @@ class RatesBlock(NamedTuple):
 
 @kernel
 def view_rates(layout: Ints, memory: Floats, index: int) -> RatesBlock:
-    """Return a block of a memory."""
     block = get_model_block(layout, memory, index)
     return RatesBlock(
         block.first, block.signals, block.size, block.radius, block.anchored, block.reflected, block.detail,
@@ -87,7 +86,6 @@ def count_slots(block: RatesBlock, memory: Floats) -> int:
 
 @kernel
 def get_slot_offset(block: RatesBlock, slot: int) -> int:
-    """Return the offset of a slot."""
     return block.memory + block.header + slot * slot_size(block)
 
 
@@ -190,8 +188,16 @@ class RatesKernels(NamedTuple):
     sample: Kernel
 
 
-def build_rates(read_cell: Kernel, learn_cell: Kernel) -> RatesKernels:
-    """Return the kernels of rates whose cells are read and learned by these two."""
+@kernel
+def draw_from_outcomes(
+    block: RatesBlock, ones: float, pulls: float, prior: float, deviate: float, settings: Floats
+) -> float:
+    """Return a posterior draw of a mean, given the sum and the number of its outcomes."""
+    return draw_rate(ones, pulls, prior, deviate)
+
+
+def build_rates(read_cell: Kernel, learn_cell: Kernel, draw_mean: Kernel = draw_from_outcomes) -> RatesKernels:
+    """Return the kernels of rates whose cells are read, learned and drawn by these."""
 
     @kernel
     def fill_rates_bounds(
@@ -247,7 +253,7 @@ def build_rates(read_cell: Kernel, learn_cell: Kernel) -> RatesKernels:
                 cell = read_cell(block, features[0], settings, memory, get_cell(block, slot, action))
                 pulls, ones = cell.pulls, cell.pulls * cell.mean
             deviate = scale * normal(seed, run, round_, POSTERIOR + int(at), action)
-            drawn[action] = low + draw_rate(ones, pulls, prior, deviate)
+            drawn[action] = low + draw_mean(block, ones, pulls, prior, deviate, settings)
         drawn[block.size] = drawn[layout[SAFE_INDEX]]
         clip_to_bounds(block, bounds)
 

@@ -93,14 +93,9 @@ SMOOTHNESS = {0.5: MATERN_12, 1.5: MATERN_32, 2.5: MATERN_52}
 
 
 def check_lengthscale(value: Any) -> float:
-    """Return a lengthscale after checking it."""
     if check_positive(value, "lengthscale") < SHORTEST:
-        raise InvalidProblem(
-            ErrorCode.OUT_OF_RANGE,
-            "lengthscale is {value}; it must be at least {shortest:g}, since distances overflow below it",
-            value=value,
-            shortest=SHORTEST,
-        )
+        template = "lengthscale is {value}; it must be at least {shortest:g}, since distances overflow below it"
+        raise InvalidProblem(ErrorCode.OUT_OF_RANGE, template, value=value, shortest=SHORTEST)
     return float(value)
 
 
@@ -161,11 +156,8 @@ class Matern:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", check_lengthscale(self.lengthscale))
         if check_number(self.smoothness, "smoothness") not in SMOOTHNESS:
-            raise InvalidProblem(
-                ErrorCode.INVALID_CHOICE,
-                "smoothness is {smoothness}; it must be 0.5, 1.5 or 2.5, where the kernel has a closed form",
-                smoothness=self.smoothness,
-            )
+            template = "smoothness is {smoothness}; it must be 0.5, 1.5 or 2.5, where the kernel has a closed form"
+            raise InvalidProblem(ErrorCode.INVALID_CHOICE, template, smoothness=self.smoothness)
         object.__setattr__(self, "smoothness", float(self.smoothness))
 
     @property

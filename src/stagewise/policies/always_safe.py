@@ -18,7 +18,7 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Threshold, Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,7 +61,7 @@ class AlwaysSafe(BasePolicy):
             of_round = get_round_safe_action(actions, type(self).__name__)
             features, index = of_round.features, None if of_round.safe_index < 0 else of_round.safe_index
         action, index, step = (features.copy(), index, 0.0) if safe.arm is None else (safe.arm, safe.arm, 1.0)
-        reward, cause = self.basis.optimistic_reward, ReasonDetails(Reason.ALWAYS_SAFE)
+        reward, cause = self.basis.optimistic_reward, ReasonDetails(FallbackReason.ALWAYS_SAFE)
         fields = (action, index, step, None, reward, limits.at_safe, limits.values, cause, draw.round)
         return Decision(*fields)._with(self.basis)
 

@@ -12,10 +12,10 @@ from stagewise.engine.layout import ENFORCES_LIMITS, MODEL_BLOCKS, OFFERS_SAFE, 
 from stagewise.engine.limits import HORIZON_EXCEEDED
 from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.arms import (
-    RADII,
+    INTERVAL_KINDS,
     RANGED,
     RATES,
-    ArmRadius,
+    ArmInterval,
     ArmsModel,
     build_rate_ends,
     compute_confidence,
@@ -45,7 +45,7 @@ from stagewise.policies.settings import (
     set_derived,
     set_rounds,
 )
-from stagewise.problem.actions import ALL, Arms, Flags
+from stagewise.problem.actions import ALL, ArmSet, Flags
 from stagewise.problem.checks import (
     PerSignal,
     as_array,
@@ -70,10 +70,10 @@ NO_FEATURES = np.empty(0)
 # What all policies over arms share, with limits or without.
 
 
-def resolve_radius(policy: Any, default: ArmRadius) -> Any:
-    """Return the radius, or the default where none is given."""
-    if policy.radius is not None:
-        return policy.radius
+def resolve_interval(policy: Any, default: ArmInterval) -> Any:
+    """Return the kind of interval, or the default where none is given."""
+    if policy.interval is not None:
+        return policy.interval
     return default if policy.noise is None else "hoeffding"
 
 
@@ -81,15 +81,15 @@ def build_arms_model(
     policy: Any, thresholds: Thresholds, signals: int, blind: float, reward: float | None, costs: Floats | None
 ) -> ArmsModel:
     """Return the model of the arms; δ is shared by `signals` signals."""
-    names, radius = ("reward", *thresholds.names), check_choice(policy.radius, RADII, "radius")
+    names, interval = ("reward", *thresholds.names), check_choice(policy.interval, INTERVAL_KINDS, "interval")
     rounds = None if policy.horizon is None else check_integer_at_least(policy.horizon, "horizon", 1)
-    if radius in RANGED and policy.noise is not None:
-        fact = f"radius is {radius!r}, which needs outcomes in [0, 1] and no noise"
-        raise InvalidProblem.conflict("noise", policy.noise, fact, "leave noise out or use radius='hoeffding'")
-    if radius in RANGED and rounds is not None:
-        fact = f"radius is {radius!r}, which holds for all rounds"
-        raise InvalidProblem.conflict("horizon", rounds, fact, "leave horizon out or use radius='hoeffding'")
-    kind, lows = get_interval_kind(radius, rounds), compute_lows(thresholds.signs)
+    if interval in RANGED and policy.noise is not None:
+        fact = f"interval is {interval!r}, which needs outcomes in [0, 1] and no noise"
+        raise InvalidProblem.conflict("noise", policy.noise, fact, "leave noise out or use interval='hoeffding'")
+    if interval in RANGED and rounds is not None:
+        fact = f"interval is {interval!r}, which holds for all rounds"
+        raise InvalidProblem.conflict("horizon", rounds, fact, "leave horizon out or use interval='hoeffding'")
+    kind, lows = get_interval_kind(interval, rounds), compute_lows(thresholds.signs)
     delta = check_probability(policy.delta, "delta")
     confidence, ends = compute_confidence(kind, delta, policy.arms, signals, rounds), None
     if kind == RATES:
@@ -97,7 +97,7 @@ def build_arms_model(
         is_known = np.array([safe and reward is not None, *np.full(len(names) - 1, costs is not None)])
         ends = build_rate_ends(delta, signals - 1, policy.arms - is_known)
         confidence = float(ends.max())
-    usual = 1.0 if radius == "paper" else 0.5  # numbers in [0, 1] are ½-sub-Gaussian
+    usual = 1.0 if interval == "paper" else 0.5  # numbers in [0, 1] are ½-sub-Gaussian
     return ArmsModel(
         arms=policy.arms,
         signals=len(names),
@@ -119,9 +119,11 @@ def count_shares(costs: int, is_split: bool) -> int:
 
 def explain_unit_range(policy: Any) -> str:
     """Return why outcomes must lie in [0, 1]; empty: they need not."""
-    if policy.noise is not None or policy.radius == "paper":
+    if policy.noise is not None or policy.interval == "paper":
         return ""
-    return f"the radius {policy.radius!r} needs that range, so rescale, or use radius='hoeffding' and give `noise`"
+    return (
+        f"the interval {policy.interval!r} needs that range, so rescale, or use interval='hoeffding' and give `noise`"
+    )
 
 
 def count_most_pulls(layout: Ints, memory: Floats) -> float:
@@ -134,10 +136,10 @@ def check_arms(actions: Any, arms: int) -> Flags:
     """Return which arms are eligible; the safe arm always is."""
     if actions is None:
         return ALL
-    if not isinstance(actions, Arms) or actions.count != arms:
-        what = f"{actions!r}" if isinstance(actions, Arms) else type(actions).__name__
-        text = f"the actions are {what}; this policy chooses among Arms({arms})"
-        raise InvalidActions(ErrorCode.UNSUPPORTED_ACTIONS, text)
+    if not isinstance(actions, ArmSet) or actions.count != arms:
+        what = f"{actions!r}" if isinstance(actions, ArmSet) else type(actions).__name__
+        text = "the actions are {what}; this policy chooses among ArmSet({arms})"
+        raise InvalidActions(ErrorCode.UNSUPPORTED_ACTIONS, text, what=what, arms=arms)
     return actions.eligible
 
 
@@ -146,7 +148,7 @@ def check_logged_arms(actions: Any, arms: int) -> Ints:
     rule = f"a list of whole numbers from 0 to {arms - 1}"
     rows = as_array(actions, "the logged arms", InvalidActions, rule)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not np.all((rows >= 0) & (rows < arms)):
-        raise InvalidActions(ErrorCode.UNKNOWN_ACTION, f"the logged arms must be {rule}")
+        raise InvalidActions(ErrorCode.UNKNOWN_ACTION, "the logged arms must be {rule}", rule=rule)
     return rows.astype(np.int64)
 
 
@@ -170,7 +172,7 @@ def locate_arms(policy: Any, actions: Any) -> tuple[Floats, Ints]:
 
 def learn_arms_log(policy: Any, state: PolicyState, actions: Any, values: Any) -> PolicyState:
     """Learn a log as one batch; with "rates" the saved intervals are tightened once, after all rows."""
-    if policy.radius != "rates":
+    if policy.interval != "rates":
         return BasePolicy.learn_log(policy, state, actions, values)
     blocks = [block for _, block in policy.rounds.iter_blocks(state.memory)]
     intervals = [KEPT_INTERVALS(block, state.memory).rows.copy() for block in blocks]
@@ -210,7 +212,7 @@ class ArmsPolicy(SafePolicy):
     """The number of rounds for which the intervals hold; None: all rounds."""
     noise: PerSignal | None = None
     """R: outcomes are R-sub-Gaussian around their means, for all signals or for each; None: they lie in [0, 1]."""
-    radius: ArmRadius | None = None
+    interval: ArmInterval | None = None
     """The kind of confidence interval of an arm (docs/theory/arms.md). None: the default for outcomes in [0, 1], or
     "hoeffding" with `noise`."""
     separate_models: bool = False
@@ -218,7 +220,7 @@ class ArmsPolicy(SafePolicy):
 
     model: ArmsModel = field(init=False, repr=False)
 
-    default_radius: ClassVar[ArmRadius] = "kl"
+    default_interval: ClassVar[ArmInterval] = "kl"
     rule: ClassVar[Rule] = MIXTURE
     mixes: ClassVar[bool] = True
 
@@ -235,7 +237,7 @@ class ArmsPolicy(SafePolicy):
     def __post_init__(self) -> None:
         copy_settings(self)
         separate_models = check_bool(self.separate_models, "separate_models")
-        set_derived(self, radius=resolve_radius(self, self.default_radius))
+        set_derived(self, interval=resolve_interval(self, self.default_interval))
         safe = require_arm(self.safe_action, check_size(self.arms, "arms"))
         thresholds = resolve_thresholds(self.threshold, safe)
         ceilings = compute_ceilings(thresholds, self.mean_cost_bound, 0.0 if self.requires_unit_range else None)
@@ -259,7 +261,7 @@ class ArmsPolicy(SafePolicy):
     def interval_shares(self) -> tuple[float, ...]:
         m, delta = self.thresholds.values.size, float(self.delta)
         signals = count_shares(m, self.split_delta)
-        if self.radius != "rates":
+        if self.interval != "rates":
             return (delta / signals,) * (1 + m)
         upper, other = split_delta(signals - 1)
         return (delta * 2.0 * other, *([delta * (upper + other)] * m))
@@ -284,18 +286,18 @@ class OPB(ArmsPolicy):
     """The paper's Algorithm 3: with probability 1 − δ the mixture of every round keeps its limits in expectation.
 
     The cost of an arm that was never pulled can be as large as `mean_cost_bound`. Outcomes lie in [0, 1] and have
-    likelihood-ratio intervals (`radius="kl"`), which are narrow where costs are rare, such as one opt-out in a hundred
-    (docs/theory/arms.md). With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding"); "paper" assumes that
-    they are 1-sub-Gaussian. Without a horizon the intervals hold for all rounds.
+    likelihood-ratio intervals (`interval="kl"`), which are narrow where costs are rare, such as one opt-out in a
+    hundred (docs/theory/arms.md). With `noise`, outcomes can be any R-sub-Gaussian numbers ("hoeffding"); "paper"
+    assumes that they are 1-sub-Gaussian. Without a horizon the intervals hold for all rounds.
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
 
     Example:
-        >>> from stagewise.problem.actions import Arms
+        >>> from stagewise.problem.actions import ArmSet
         >>> from stagewise.problem.safe_action import SafeAction
         >>> policy = OPB(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-        >>> policy.decide(policy.start(), Arms(3), RandomKey()).probabilities
+        >>> policy.decide(policy.start(), ArmSet(3), RandomKey()).probabilities
         array([0.8, 0.2, 0. , 0. ])
     """
 
@@ -303,23 +305,24 @@ class OPB(ArmsPolicy):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ArmsCAPS(ArmsPolicy):
+class SafeArmPosteriorSampling(ArmsPolicy):
     """Certified posterior sampling over arms: with probability 1 − δ every round's mixture keeps its limits.
 
     A posterior sample of every arm's means proposes a safe mixture. It is played if the data certify that its regret
     is at most C times its uncertainty; otherwise the optimistic mixture, mixed with the safe action until it is safe,
     is played (docs/theory/caps.md). Outcomes lie in [0, 1] and have intervals that are narrow where costs are rare:
-    `radius="rates"` spends most of δ on the upper bounds of costs. With `noise`, outcomes can be any R-sub-Gaussian
+    `interval="rates"` spends most of δ on the upper bounds of costs. With `noise`, outcomes can be any R-sub-Gaussian
     numbers ("hoeffding").
 
     Raises:
         InvalidProblem: A setting is invalid or conflicts with another.
 
     Example:
-        >>> from stagewise.problem.actions import Arms
+        >>> from stagewise.problem.actions import ArmSet
         >>> from stagewise.problem.safe_action import SafeAction
-        >>> policy = ArmsCAPS(arms=3, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-        >>> policy.decide(policy.start(), Arms(3)).pessimistic_cost.round(6)
+        >>> safe = SafeAction(arm=0, reward=0.1, cost=0.0)
+        >>> policy = SafeArmPosteriorSampling(arms=3, safe_action=safe, threshold=0.2)
+        >>> policy.decide(policy.start(), ArmSet(3)).pessimistic_cost.round(6)
         array([0.2])
     """
 
@@ -334,7 +337,7 @@ class ArmsCAPS(ArmsPolicy):
     cost_confidence_scale: float = field(init=False, default=1.0)
 
     rule: ClassVar[Rule] = CERTIFIED_MIXTURE
-    default_radius: ClassVar[ArmRadius] = "rates"
+    default_interval: ClassVar[ArmInterval] = "rates"
 
     @property
     def switches(self) -> int:

@@ -73,7 +73,7 @@ class Intervals(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CAPS(LinearPolicy):
+class SafePosteriorSampling(LinearPolicy):
     """Certified posterior sampling: with probability 1 − δ the expected cost of every round is within its limit.
 
     A sample from N(θ̂, ν² R² V⁻¹) of every signal proposes a ray. Its longest pessimistically safe step is played if
@@ -88,7 +88,7 @@ class CAPS(LinearPolicy):
     Example:
         >>> import numpy as np
         >>> from stagewise.problem.safe_action import SafeAction
-        >>> policy = CAPS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+        >>> policy = SafePosteriorSampling(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
         >>> decision = policy.decide(policy.start(), np.eye(2))
         >>> decision.action_index, round(decision.step_size, 6)
         (0, 0.5)
@@ -199,7 +199,7 @@ class CAPS(LinearPolicy):
         arrays = None if of_round is None else self.get_round_arrays(of_round)
         result = self.rounds.play(state.memory, listed.features, listed.eligible, draw, arrays)
         safe: Any = self.safe_action.features if of_round is None else of_round.features
-        proposes = type(self).propose is not CAPS.propose
+        proposes = type(self).propose is not SafePosteriorSampling.propose
         if proposes:
             result = self.apply_proposal(result, draw, safe)
         if self.mixtures:
@@ -221,17 +221,16 @@ class CAPS(LinearPolicy):
             return result
         is_integer = isinstance(proposal, int | np.integer) and not isinstance(proposal, bool)
         if not is_integer or not -1 <= proposal < count or (proposal >= 0 and not intervals.eligible[proposal]):
-            raise InvalidProblem(
-                ErrorCode.INVALID_DECISION,
-                f"propose returned {safe_repr(proposal)}; it must be the index of an eligible candidate, 0 to "
-                f"{count - 1}, or -1 for the safe action",
+            template = (
+                "propose returned {proposal}; it must be the index of an eligible candidate, 0 to "
+                "{count}, or -1 for the safe action"
             )
+            raise InvalidProblem(ErrorCode.INVALID_DECISION, template, proposal=safe_repr(proposal), count=count - 1)
         certify = certify_proposed_mixture if self.mixtures else certify_proposed_ray
         return certify(result, int(proposal), draw, safe)
 
 
 def get_intervals(result: RoundResult) -> Intervals:
-    """Return the intervals of a round."""
     bounds, count = result.workspace.bounds, len(result.features)
     low, high = bounds[:, CENTRE] - bounds[:, HALF], bounds[:, CENTRE] + bounds[:, HALF]
     eligible = result.eligible.copy() if result.eligible.size else np.ones(count, dtype=np.bool_)

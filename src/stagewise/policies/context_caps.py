@@ -82,12 +82,11 @@ class Totals(NamedTuple):
     sums: Floats
 
     def since(self, earlier: "Totals") -> "Totals":
-        """Return the totals since an earlier moment."""
         return Totals(self.pulls - earlier.pulls, self.sums - earlier.sums)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ContextCAPS(SafePolicy):
+class SafeContextPosteriorSampling(SafePolicy):
     """Contextual certified posterior sampling: with probability 1 − δ the mixture of every round keeps its limits.
 
     The safe action is one of the actions, `SafeAction(arm=…)`. Its `cost` is an upper bound on its mean costs for
@@ -100,7 +99,7 @@ class ContextCAPS(SafePolicy):
 
     Example:
         >>> from stagewise.problem.context import ContextVector
-        >>> policy = ContextCAPS(
+        >>> policy = SafeContextPosteriorSampling(
         ...     actions=3, context=2, safe_action=SafeAction(arm=0, reward=0.0, cost=0.001), threshold={"opt_out": 0.02}
         ... )
         >>> decision = policy.decide(policy.start(), ContextVector([0.3, 0.1]))
@@ -133,6 +132,9 @@ class ContextCAPS(SafePolicy):
     """The prior standard deviation of every slope of a logistic cost, in log-odds; no slope may exceed ten of it."""
     drift: Mapping[str, Any] | None = None
     """How far the rates of a cost may move, by name, as in `Limit.drift`; None: rates are constant."""
+    cost_noise: Mapping[str, float] | None = None
+    """R of a cost that varies little around its means, by name: outcomes are R-sub-Gaussian, R < ½; None: they lie
+    anywhere in [0, 1]."""
     reward_half_life: float | None = None
     """The seconds in which an outcome of the reward loses half of its weight; None: it keeps its weight."""
     initial_actions: int | None = None
@@ -211,8 +213,8 @@ class ContextCAPS(SafePolicy):
         divisions = parse_by_name(self.by, self.models, "by", "signals")
         for name, division in divisions.items():
             if self.models[name] != "rates":
-                text = f"by has {name!r}, which is {self.models[name]}; only rates can be kept by segment"
-                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
+                text = "by has {name!r}, which is {models}; only rates can be kept by segment"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text, name=name, models=self.models[name])
             rule = f"below segments ({self.segments})"
             check_integer(division, f"the division of {name!r}", rule, 0, self.segments - 1)
         unused = next((division for division in range(self.segments) if division not in divisions.values()), None)
@@ -227,8 +229,8 @@ class ContextCAPS(SafePolicy):
         buckets = {}
         for name, entry in parse_by_name(self.score_buckets, self.thresholds.names, "score_buckets", "limits").items():
             if self.divisions[name] < 0:
-                text = f"score_buckets has {name!r}; by must name its segmentation, which is the score"
-                raise InvalidProblem(ErrorCode.MISSING_VALUE, text)
+                text = "score_buckets has {name!r}; by must name its segmentation, which is the score"
+                raise InvalidProblem(ErrorCode.MISSING_VALUE, text, name=name)
             if not is_listing(entry) or len(entry) != 3:
                 rule = "three numbers: buckets, 1 for means that do not fall or 0, and the version of the score"
                 raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the buckets of {name!r}", entry, rule)
@@ -244,12 +246,26 @@ class ContextCAPS(SafePolicy):
         moduli = dict[str, Drift]()
         for name, value in parse_by_name(self.drift, self.thresholds.names, "drift", "limits").items():
             modulus = value if isinstance(value, Drift) else parse_stored_drift(value, repr(name))
-            if modulus is not None and not can_drift(self.models[name], modulus.amount > 0.0):
+            if modulus is not None and not can_drift(self.models[name], modulus.amount > 0.0, name in self.noises):
                 how = "slope or the budget of linear costs" if self.models[name] == "linear" else "drift of rates"
-                text = f"drift has {name!r}, which is {self.models[name]}; only the {how} is bounded"
-                raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
+                text = "drift has {name!r}, which is {models}; only the {how} is bounded"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text, name=name, models=self.models[name], how=how)
             moduli |= {} if modulus is None else {name: modulus}
         return moduli
+
+    @cached_property
+    def noises(self) -> dict[str, float]:
+        """The noise of every cost that declares one."""
+        noises = parse_by_name(self.cost_noise, self.thresholds.names, "cost_noise", "limits")
+        for name, noise in noises.items():
+            if self.models[name] != "rates" or name in self.buckets:
+                what = "by the buckets of a score" if name in self.buckets else self.models[name]
+                text = "cost_noise has {name!r}, which is {what}; only rates by action and segment can have one"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text, name=name, what=what)
+            if not check_positive(noise, f"the noise of {name!r}") < NOISE:
+                rule = "below 0.5, which numbers in [0, 1] have anyway"
+                raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the noise of {name!r}", noise, rule)
+        return {name: float(noise) for name, noise in noises.items()}
 
     @property
     def needs_times(self) -> bool:  # type: ignore[override]
@@ -314,13 +330,13 @@ class ContextCAPS(SafePolicy):
             elif kind == "logistic":
                 blocks.append(signal.logistic(size, self.shares, slope_scale))
             else:
-                division, drift = divisions[name], list[float]()
+                division, drift, noise = divisions[name], list[float](), self.noises.get(name, 0.0)
                 if name in self.moduli:
-                    drift = self.moduli[name].to_settings(self.width - 1, signal.prior)
+                    drift = self.moduli[name].to_settings(self.width - 1, signal.prior, noise)
                 column = -1 if division < 0 else self.first_segment + division
                 is_declared = index > 0 and self.declared_costs[index - 1] < math.inf
                 uppers = self.upper_shares if is_declared else self.shares
-                blocks.append(signal.rates(column, self.shares, uppers, drift, self.buckets.get(name)))
+                blocks.append(signal.rates(column, self.shares, uppers, drift, self.buckets.get(name), noise))
         return tuple(blocks)
 
     def check_slope_scale(self) -> float:
@@ -364,12 +380,14 @@ class ContextCAPS(SafePolicy):
     def _fill_rows(self, context: ContextVector, rows: Floats) -> Floats:
         """Write a user's columns into the rows of all actions, and return them."""
         if context.features.size != self.context or context.segments.size != self.segments:
-            text = f"the context is {context!r}; this policy needs {self.describe_context()}"
-            raise InvalidActions(ErrorCode.WRONG_SHAPE, text)
+            text = "the context is {context}; this policy needs {needed}"
+            raise InvalidActions(
+                ErrorCode.WRONG_SHAPE, text, context=safe_repr(context), needed=self.describe_context()
+            )
         if not context.inside and not (np.abs(context.features) <= self.feature_bounds).all():
             beyond = context.features[~(np.abs(context.features) <= self.feature_bounds)][0]
-            text = f"the context holds {beyond:.15g}; every number must lie in [-1, 1], so rescale it"
-            raise InvalidActions(ErrorCode.CONTEXT_OUT_OF_RANGE, text)
+            text = "the context holds {beyond:.15g}; every number must lie in [-1, 1], so rescale it"
+            raise InvalidActions(ErrorCode.CONTEXT_OUT_OF_RANGE, text, beyond=beyond)
         rows[:, FIRST_NUMBER : self.first_segment] = context.features
         if self.segments:
             rows[:, self.first_segment : self.first_segment + self.segments] = context.segments
@@ -422,8 +440,8 @@ class ContextCAPS(SafePolicy):
             raise InvalidActions.must_be(ErrorCode.SAFE_ACTION_INVALID, subject, of_round.safe_index, f"{safe_index}")
         rows = self.check_logged_actions(actions.features)
         if len(rows) != self.actions or not np.array_equal(rows[:, ACTION], self._template[:, ACTION]):
-            text = f"the rows are {safe_repr(actions)}; there must be one for each of {self.actions} actions"
-            raise InvalidActions(ErrorCode.WRONG_SHAPE, text)
+            text = "the rows are {actions}; there must be one for each of {count} actions"
+            raise InvalidActions(ErrorCode.WRONG_SHAPE, text, actions=safe_repr(actions), count=self.actions)
         if not np.array_equal(rows[:, ONE:], np.broadcast_to(rows[0, ONE:], rows[:, ONE:].shape)):
             raise InvalidActions(ErrorCode.WRONG_SHAPE, "the rows describe several users; a round is for one user")
         return rows, actions.eligible
@@ -434,8 +452,10 @@ class ContextCAPS(SafePolicy):
         if rows.ndim != 2 or rows.shape[1] != self.width:
             raise InvalidActions(
                 ErrorCode.WRONG_SHAPE,
-                f"the logged actions have shape {rows.shape}; each row must hold the action's index, 1, "
-                f"{self.describe_context()}{self.log_hint}",
+                "the logged actions have shape {shape}; each row must hold the action's index, 1, {context}{log_hint}",
+                shape=rows.shape,
+                context=self.describe_context(),
+                log_hint=self.log_hint,
             )
         numbered, segments = rows[:, ACTION], rows[:, d : d + self.segments]
         good = (numbered >= 0) & (numbered < self.actions) & (numbered == np.floor(numbered)) & (rows[:, ONE] == 1.0)
@@ -447,10 +467,12 @@ class ContextCAPS(SafePolicy):
             first = int(np.argmin(good))
             raise InvalidActions(
                 ErrorCode.INVALID_ROW,
-                f"row {first} of the logged actions is {safe_repr(rows[first].tolist())}; it must hold an action from "
-                f"0 to {self.actions - 1}, 1, numbers in [-1, 1], and segments from 0"
-                + ", then the time of the decision in seconds"
-                * self.needs_times,
+                "row {first} of the logged actions is {row}; it must hold an action from 0 to {last}, 1, numbers in "
+                "[-1, 1], and segments from 0{time}",
+                first=first,
+                row=safe_repr(rows[first].tolist()),
+                last=self.actions - 1,
+                time=", then the time of the decision in seconds" * self.needs_times,
             )
         return rows
 
@@ -562,7 +584,7 @@ class ContextCAPS(SafePolicy):
                 model.begin_log(self.layout, memory, index, actions)
         return super().learn_log(PolicyState(memory), actions, values)
 
-    def grow_state(self, fewer: "ContextCAPS", state: PolicyState) -> PolicyState:
+    def grow_state(self, fewer: "SafeContextPosteriorSampling", state: PolicyState) -> PolicyState:
         """Return the state of a policy with fewer actions (the first of this policy's) as a state of this policy."""
         capacity = int(fewer.check_state(state).memory[CAPACITY])
         models = self.rounds.spec.models
@@ -580,7 +602,7 @@ class ContextCAPS(SafePolicy):
         """Return the outcome totals of every action, over all users.
 
         >>> safe = SafeAction(arm=0, cost=0.0)
-        >>> policy = ContextCAPS(actions=2, safe_action=safe, threshold=0.1, reward_model="rates")
+        >>> policy = SafeContextPosteriorSampling(actions=2, safe_action=safe, threshold=0.1, reward_model="rates")
         >>> state = policy.learn_log(policy.start(), np.array([[0.0, 1.0]]), [[1.0, 0.0]])
         >>> policy.compute_totals(state).sums.tolist()
         [[1.0, 0.0], [0.0, 0.0]]
@@ -598,6 +620,8 @@ def parse_by_name(value: Any, names: Collection[str], what: str, of: str) -> dic
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(name, str) and name in names for name in value):
-        text = f"{what} is {safe_repr(value)}; it must name {of}: {', '.join(names)}"
-        raise InvalidProblem(ErrorCode.UNKNOWN_NAME, text)
+        text = "{what} is {value}; it must name {of}: {names}"
+        raise InvalidProblem(
+            ErrorCode.UNKNOWN_NAME, text, what=what, value=safe_repr(value), of=of, names=", ".join(names)
+        )
     return dict(value)

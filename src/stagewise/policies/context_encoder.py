@@ -72,8 +72,8 @@ def count_clipped(batches: Sequence[Mapping[str, Flags]], rows: Any = slice(None
 class ContextEncoder:
     """Encodes contexts and actions that are given by name."""
 
-    actions: Sequence[str]
-    safe: str
+    action_names: Sequence[str]
+    safe_name: str
     context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn]
     score_range: tuple[float, float] = (0.0, 1.0)
     needs_times: bool = False  # a mean drifts, so that every decision has a time
@@ -86,17 +86,14 @@ class ContextEncoder:
 
     @cached_property
     def context_columns(self) -> dict[str, ContextColumn]:
-        """The declared columns of a context."""
         return parse_context(self.context)
 
     @cached_property
     def segment_columns(self) -> tuple[str, ...]:
-        """The columns of a context that hold segments."""
         return tuple(dict.fromkeys(column for division in self.divisions for column in division.columns))
 
     @cached_property
     def score_columns(self) -> dict[str, NumericColumn]:
-        """The columns of scores that are no declared columns of the context."""
         scores = [division.score for division in self.divisions if isinstance(division, ScoreDivision)]
         named = [score for score in scores if score.weights is None and score.name not in self.context_columns]
         return {score.name: Number(*score.ends) for score in named}
@@ -108,7 +105,6 @@ class ContextEncoder:
 
     @cached_property
     def context_names(self) -> tuple[str, ...]:
-        """The names of all columns of a context."""
         return tuple(dict.fromkeys((*self.declared_columns, *self.segment_columns)))
 
     @cached_property
@@ -118,7 +114,6 @@ class ContextEncoder:
 
     @cached_property
     def categories(self) -> dict[str, Category]:
-        """The declared categories."""
         return {name: one for name, one in self.context_columns.items() if isinstance(one, Category)}
 
     @cached_property
@@ -129,7 +124,6 @@ class ContextEncoder:
 
     @cached_property
     def ranges(self) -> tuple[tuple[str, tuple[float, float]], ...]:
-        """The numbers of a context with their ranges."""
         return tuple((name, column.ends) for name, column in self.numbers.items())
 
     @cached_property
@@ -245,12 +239,8 @@ class ContextEncoder:
         for name in context:
             if name not in self.context_names:
                 other = suggest_name(name, self.context_names)
-                raise InvalidActions(
-                    ErrorCode.UNKNOWN_CONTEXT_FIELD,
-                    "the context has {name}, which the problem does not declare{other}",
-                    name=safe_repr(name),
-                    other=other,
-                )
+                template = "the context has {name}, which the problem does not declare{other}"
+                raise InvalidActions(ErrorCode.UNKNOWN_CONTEXT_FIELD, template, name=safe_repr(name), other=other)
         absent = [name for name in self.context_names if name not in context]
         required = [
             name
@@ -258,11 +248,8 @@ class ContextEncoder:
             if name not in self.context_columns or self.context_columns[name].replacement is None
         ]
         if required:
-            raise InvalidActions(
-                ErrorCode.MISSING_CONTEXT_FIELD,
-                "the context lacks {absent}; every call needs every column without a declared missing=...",
-                absent=join_names(required),
-            )
+            template = "the context lacks {absent}; every call needs every column without a declared missing=..."
+            raise InvalidActions(ErrorCode.MISSING_CONTEXT_FIELD, template, absent=join_names(required))
         return {**context, **dict.fromkeys(absent)}
 
     def encode_columns(self, columns: Mapping[str, Any], rows: int) -> ContextRows:
@@ -282,7 +269,8 @@ class ContextEncoder:
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, model="rates")}}
-            >>> problem = sw.Problem(actions=["nothing", "offer"], safe="nothing", context={"age": (20, 60)}, **signals)
+            >>> signals |= {"action_names": ["nothing", "offer"], "safe_name": "nothing"}
+            >>> problem = sw.Problem(context={"age": (20, 60)}, **signals)
             >>> users = problem.encode_columns({"age": [40.0, 99.0]}, 2)
             >>> users.features[0].tolist(), {row: str(error.code) for row, error in users.refused.items()}
             ([0.0], {1: 'context_out_of_range'})
@@ -339,34 +327,29 @@ class ContextEncoder:
         return [self.get_action_index(name) for name in only]
 
     def get_action_index(self, name: Any) -> int:
-        """Return the index of an action."""
         index = self._indices.get(name) if isinstance(name, str) else None
         if index is None:
-            other = suggest_name(name, self.actions) or f"; they are {join_names(self.actions)}"
-            raise InvalidActions(
-                ErrorCode.UNKNOWN_ACTION,
-                "{name} is not an action of this problem{other}",
-                name=safe_repr(name),
-                other=other,
-            )
+            other = suggest_name(name, self.action_names) or f"; they are {join_names(self.action_names)}"
+            template = "{name} is not an action of this problem{other}"
+            raise InvalidActions(ErrorCode.UNKNOWN_ACTION, template, name=safe_repr(name), other=other)
         return index
 
     @cached_property
     def _offer(self) -> Offer:
         """What a proposal may name, if all actions are eligible."""
-        return Offer(self.actions, self.get_action_index, self._indices[self.safe], None)
+        return Offer(self.action_names, self.get_action_index, self._indices[self.safe_name], None)
 
     @cached_property
     def _single_proposals(self) -> dict[str, Proposal]:
         """The proposal of each action alone, if all actions are eligible."""
-        proposals = {name: Proposal(parse_weights(name, self._offer), is_scores=False) for name in self.actions}
+        proposals = {name: Proposal(parse_weights(name, self._offer), is_scores=False) for name in self.action_names}
         for proposal in proposals.values():
             proposal.values.flags.writeable = False
         return proposals
 
     @cached_property
     def _indices(self) -> dict[str, int]:
-        return {name: index for index, name in enumerate(self.actions)}
+        return {name: index for index, name in enumerate(self.action_names)}
 
 
 def build_rows(actions: Sequence[int], contexts: ContextRows, times: Any = None) -> Floats:

@@ -21,7 +21,7 @@ from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.diagnostics import Evidence
 from stagewise.models.model_block import iter_model_blocks
 from stagewise.problem.thresholds import Thresholds
-from stagewise.records.reason import Contradiction, Reason, ReasonDetails
+from stagewise.records.reason import Contradiction, FallbackReason, ReasonDetails
 
 HAS, ROUND_SAFE_ACTION = as_python(has_switch), as_python(get_round_safe_action)
 
@@ -80,7 +80,8 @@ def build_cause_from_evidence(code: int, thresholds: Thresholds, ceiling: float,
 
 def build_noise_cause(thresholds: Thresholds, j: int, evidence: Evidence) -> ReasonDetails:
     """Return the cause: the residuals are larger than the declared noise allows."""
-    numbers = {"declared": evidence.noise, "outcomes": evidence.outcomes, "needed": evidence.least}
+    unit = abs(thresholds.to_user_unit(j, 1.0) - thresholds.to_user_unit(j, 0.0))
+    numbers = {"declared": unit * evidence.noise, "outcomes": evidence.outcomes, "needed": unit * evidence.least}
     return build_contradiction(Contradiction.NOISE, thresholds, j, **numbers)
 
 
@@ -93,4 +94,4 @@ def build_safe_cost_cause(thresholds: Thresholds, j: int, declared: float, evide
 def build_contradiction(found: Contradiction, thresholds: Thresholds, constraint: int, **numbers: Any) -> ReasonDetails:
     """Return the cause for a contradicted value of a cost."""
     name, at_most = thresholds.names[constraint], bool(thresholds.signs[constraint] > 0.0)
-    return ReasonDetails.of(Reason.ASSUMPTION_CONTRADICTED, found=found, limit=name, at_most=at_most, **numbers)
+    return ReasonDetails.of(FallbackReason.ASSUMPTION_CONTRADICTED, found=found, limit=name, at_most=at_most, **numbers)

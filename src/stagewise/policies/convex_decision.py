@@ -88,11 +88,11 @@ def check_convex_set(policy: LinearPolicy, actions: Any) -> Convex:
     name = type(convex_set).__name__
     if not convex_set.contains(policy.safe_action.features):
         excess = convex_set.excess(policy.safe_action.features)
-        raise InvalidActions(
-            ErrorCode.SAFE_ACTION_INVALID,
-            f"the safe action is outside the {name}, by {excess:.3g} of its size; a convex set must contain the safe "
-            "action",
+        template = (
+            "the safe action is outside the {name}, by {excess:.3g} of its size; a convex set must contain the safe "
+            "action"
         )
+        raise InvalidActions(ErrorCode.SAFE_ACTION_INVALID, template, name=name, excess=excess)
     check_scale(convex_set.longest, policy.model.ridge, f"the {name}", InvalidActions)
     if policy.radius == "paper":
         check_length(convex_set.longest, policy.action_bound, f"an action of the {name}")

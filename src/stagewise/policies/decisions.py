@@ -34,7 +34,7 @@ from stagewise.engine.workspace import (
 from stagewise.policies.contradictions import build_cause
 from stagewise.policies.rounds import GET_DECISION_VIEWS, NEW, RoundResult
 from stagewise.policies.settings import CAUSES
-from stagewise.problem.actions import ActionSet, FiniteSet, Listed, Rays
+from stagewise.problem.actions import ActionSet, FiniteSet, Listed, RaySet
 from stagewise.problem.proposal import Proposal
 from stagewise.problem.safe_action import RoundSafeAction
 from stagewise.problem.thresholds import Thresholds
@@ -75,7 +75,7 @@ PROPOSE_MIXTURE, PROPOSE_RAY, SWAP_CROSSES = as_python(propose_mixture), as_pyth
 
 def parse_rays(actions: Any) -> Listed:
     """Return rays; a table of numbers becomes their targets."""
-    return actions.as_rays() if isinstance(actions, ActionSet) else Rays.from_view(actions)
+    return actions.as_rays() if isinstance(actions, ActionSet) else RaySet.from_view(actions)
 
 
 def parse_listed_actions(actions: Any) -> Listed:

@@ -138,7 +138,7 @@ class KernelOPLB(SafePolicy):
         if isinstance(actions, ActionSet) and actions.is_list and actions.between:
             raise InvalidActions(
                 ErrorCode.UNSUPPORTED_ACTIONS,
-                "the actions are Rays, whose inner points are not mixtures of their ends under a kernel; list the "
+                "the actions are a RaySet, whose inner points are not mixtures of their ends under a kernel; list the "
                 "playable points as a FiniteSet",
             )
         listed = self.check_actions(parse_listed_actions(actions))

@@ -33,17 +33,17 @@ def search_convex_set(policy: Any, state: PolicyState, actions: Any, draw: Rando
     policy.get_round_safe_action(actions)
     name = type(actions).__name__
     if policy.separate_models and policy.thresholds.values.size > 1:
-        raise InvalidActions(
-            ErrorCode.UNSUPPORTED_ACTIONS,
-            f"the actions are {name}, with separate_models=True and several limits; leave separate_models out or "
-            "list the actions, since a convex search uses one matrix for all costs",
+        template = (
+            "the actions are {name}, with separate_models=True and several limits; leave separate_models out or "
+            "list the actions, since a convex search uses one matrix for all costs"
         )
+        raise InvalidActions(ErrorCode.UNSUPPORTED_ACTIONS, template, name=name)
     if policy.per_action_bounds:
-        raise InvalidActions(
-            ErrorCode.UNSUPPORTED_ACTIONS,
-            f"the actions are a {name} and per_action_bounds is True; leave per_action_bounds out, since points of a "
-            "convex set need not recur",
+        template = (
+            "the actions are a {name} and per_action_bounds is True; leave per_action_bounds out, since points of a "
+            "convex set need not recur"
         )
+        raise InvalidActions(ErrorCode.UNSUPPORTED_ACTIONS, template, name=name)
     return decide_in_convex(policy, actions, policy.directions, policy.bounds_solver_gap, state, draw)
 
 

@@ -45,7 +45,7 @@ from stagewise.policies.settings import (
     set_derived,
     set_rounds,
 )
-from stagewise.problem.actions import FiniteSet, Listed, Rays
+from stagewise.problem.actions import FiniteSet, Listed, RaySet
 from stagewise.problem.checks import (
     PerSignal,
     check_bool,
@@ -185,11 +185,11 @@ class LinearPolicy(SafePolicy):
         check_bound_read(self.action_bound, radius == "paper" or self.sampling == THEORY)
         confidence, size = compute_confidence(self, len(names)), float(np.linalg.norm(safe.features))
         if radius == "paper" and size > check_positive(self.action_bound, "action_bound") * (1.0 + 1e-9):
-            raise InvalidProblem(
-                ErrorCode.BOUND_EXCEEDED,
-                f"the safe action has norm {size:.6g}, above action_bound {self.action_bound:g}; raise action_bound, "
-                "since radius='paper' holds only up to it",
+            template = (
+                "the safe action has norm {size:.6g}, above action_bound {action_bound:g}; raise action_bound, "
+                "since radius='paper' holds only up to it"
             )
+            raise InvalidProblem(ErrorCode.BOUND_EXCEEDED, template, size=size, action_bound=self.action_bound)
         noise = check_per_signal(self.noise, names, "noise")
         bound = check_per_signal(self.norm_bound, names, "norm_bound")
         model = LinearModel(
@@ -237,7 +237,7 @@ class LinearPolicy(SafePolicy):
 
     def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         rays = actions
-        if type(actions) is not Rays:
+        if type(actions) is not RaySet:
             decision = self.choose_in_set(state, actions, draw)
             if decision is not None:
                 return decision
@@ -409,18 +409,19 @@ def check_dimension(features: Floats, dimension: int | None) -> None:
 def check_length(longest: float, action_bound: float, what: str) -> None:
     """Raise InvalidActions for an action of a larger norm than radius='paper' allows."""
     if longest > action_bound * (1.0 + 1e-9):
-        raise InvalidActions(
-            ErrorCode.BOUND_EXCEEDED,
-            f"{what} has norm {longest:.6g}, above action_bound {action_bound:g}; raise action_bound, or use "
-            "radius='joint', which needs no bound",
+        template = (
+            "{what} has norm {longest:.6g}, above action_bound {action_bound:g}; raise action_bound, or use "
+            "radius='joint', which needs no bound"
         )
+        raise InvalidActions(ErrorCode.BOUND_EXCEEDED, template, what=what, longest=longest, action_bound=action_bound)
 
 
 def check_scale(largest: float, ridge: float, whose: str, error: type[InvalidProblem | InvalidActions]) -> None:
     """Raise an error for features so large that rounding hides the ridge and makes bounds too narrow."""
     if largest > LARGEST_SHARE * math.sqrt(ridge):
-        raise error(
-            ErrorCode.OUT_OF_RANGE,
-            f"{whose} has a feature of size {largest:.6g} with ridge {ridge:g}; features must be at most "
-            f"{LARGEST_SHARE:g} times its square root, or rounding hides the ridge, so scale them down or raise ridge",
+        template = (
+            "{whose} has a feature of size {largest:.6g} with ridge {ridge:g}; features must be at most "
+            "{largest_share:g} times its square root, or rounding hides the ridge, so scale them down or raise ridge"
         )
+        data = {"whose": whose, "largest": largest, "ridge": ridge, "largest_share": LARGEST_SHARE}
+        raise error(ErrorCode.OUT_OF_RANGE, template, **data)

@@ -151,7 +151,6 @@ class ActionBounds(NamedTuple):
 
 
 def build_action_bounds(result: RoundResult, memory: Floats) -> ActionBounds:
-    """Return the bounds of a round."""
     layout, settings, area, count = result.layout, result.settings, result.workspace, len(result.features)
     indices = np.append(np.flatnonzero(result.eligible) if result.eligible.size else np.arange(count), count)
     terms = TERMS(layout, settings)

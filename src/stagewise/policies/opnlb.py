@@ -59,11 +59,11 @@ class OPNLB(SafePolicy):
         InvalidProblem: A setting is invalid or conflicts with another.
 
     Example:
-        >>> from stagewise.problem.actions import Arms
+        >>> from stagewise.problem.actions import ArmSet
         >>> rewards, costs = [[0.1, 0.5, 0.9], [0.1, 0.9, 0.5]], [[0.0, 0.2, 0.6], [0.0, 0.6, 0.2]]
         >>> safe = SafeAction(arm=0, reward=0.1, cost=0.0)
         >>> policy = OPNLB(reward_class=rewards, cost_class=costs, safe_action=safe, threshold=0.3)
-        >>> policy.decide(policy.start(), Arms(3)).probabilities
+        >>> policy.decide(policy.start(), ArmSet(3)).probabilities
         array([0.5, 0.5, 0. , 0. ])
     """
 
@@ -264,25 +264,24 @@ def check_same_domain(classes: tuple[FiniteFunctionClass, ...], safe: SafeAction
     """Return the number of arms of all classes, or None where all are functions of features."""
     arms = {each.arms for each in classes}
     if len(arms) > 1:
-        text = (
-            f"the classes are {', '.join(map(repr, classes))}; all must be functions of the same arms, or of features"
-        )
-        raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, text)
+        text = "the classes are {classes}; all must be functions of the same arms, or of features"
+        raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, text, classes=", ".join(map(repr, classes)))
     (count,) = arms
     if count is None and safe.features is None:
         text = "the safe action is an arm, and the classes hold functions of features; give the safe action's features"
         raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, text)
     if count is not None and (safe.arm is None or safe.arm >= count):
-        text = f"the classes hold functions of {count} arms; the safe action must be SafeAction(arm=...), one of them"
-        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, text)
+        text = "the classes hold functions of {count} arms; the safe action must be SafeAction(arm=...), one of them"
+        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, text, count=count)
     return count
 
 
 def check_any_left(left: Any, name: str, what: str, values: Floats) -> None:
     """Raise InvalidProblem where no function of a class is consistent."""
     if not np.any(left):
-        raise InvalidProblem(
-            ErrorCode.SAFE_ACTION_INVALID,
-            f"no function of the class of {name!r} {what}, and their values there lie in [{values.min():g}, "
-            f"{values.max():g}]; the class must contain the true function",
+        template = (
+            "no function of the class of {name!r} {what}, and their values there lie in [{low:g}, "
+            "{high:g}]; the class must contain the true function"
         )
+        data = {"name": name, "what": what, "low": float(values.min()), "high": float(values.max())}
+        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, template, **data)

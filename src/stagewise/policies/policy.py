@@ -71,7 +71,7 @@ class Policy(Protocol):
     Example:
         >>> import stagewise as sw
         >>> policy = sw.UCB(arms=2)
-        >>> decision = policy.decide(policy.start(), sw.Arms(2))
+        >>> decision = policy.decide(policy.start(), sw.ArmSet(2))
         >>> state = policy.learn(policy.start(), decision, sw.Outcome(1.0))
     """
 
@@ -258,8 +258,9 @@ class BasePolicy:
             what = f"a memory of shape {memory.shape}" if is_array else what
             raise InvalidProblem(
                 ErrorCode.STATE_MISMATCH,
-                f"the state is {what}, which does not belong to this {type(self).__name__}; give a result of its own "
-                "start or learn",
+                "the state is {what}, which does not belong to this {kind}; give a result of its own start or learn",
+                what=what,
+                kind=type(self).__name__,
             )
         return state
 
@@ -273,13 +274,9 @@ class BasePolicy:
         try:
             row = self.check_logged_actions([played.action])[0]
         except InvalidActions as error:
-            raise InvalidOutcome(
-                ErrorCode.UNKNOWN_ACTION,
-                "the played action {action} is not an action of this {type}: {error}",
-                action=safe_repr(action),
-                type=type(self).__name__,
-                error=error,
-            ) from None
+            template = "the played action {action} is not an action of this {type}: {error}"
+            data = {"action": safe_repr(action), "type": type(self).__name__, "error": error}
+            raise InvalidOutcome(ErrorCode.UNKNOWN_ACTION, template, **data) from None
         ray = min(check_integer_at_least(played.ray, "the index", ELSEWHERE, InvalidOutcome), 2**62)
         step = check_number(played.step, "the step", InvalidOutcome)
         return PlayedAction(row, ray, step, self.check_round_safe_action(played.safe))
@@ -345,8 +342,8 @@ class BasePolicy:
             if m:
                 if cost is None:
                     names = ", ".join(self.thresholds.names)
-                    text = f"the cost is missing; it is needed for {names}"
-                    raise InvalidOutcome(ErrorCode.OUTCOME_MISSING, text)
+                    text = "the cost is missing; it is needed for {names}"
+                    raise InvalidOutcome(ErrorCode.OUTCOME_MISSING, text, names=names)
                 values[1:] = signs * self.thresholds.costs(cost)
         if self.why_unit_range:
             check_unit_range(values, self.thresholds, self.why_unit_range)
@@ -418,5 +415,5 @@ def check_unit_range(values: Floats, thresholds: Thresholds, why: str) -> None:
     for signal, value in enumerate(outcomes):
         if not 0.0 <= value <= 1.0:
             name = thresholds.names[signal - 1] if signal else "reward"
-            text = f"the {name!r} is {value}, outside [0, 1]; {why}"
-            raise InvalidOutcome(ErrorCode.OUTCOME_OUT_OF_RANGE, text)
+            text = "the {name!r} is {value}, outside [0, 1]; {why}"
+            raise InvalidOutcome(ErrorCode.OUTCOME_OUT_OF_RANGE, text, name=name, value=value, why=why)

@@ -12,6 +12,7 @@ from stagewise.policies.problem import Problem
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.context_columns import Boolean, Category, Date, Number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.problem.formatting import safe_repr
 from stagewise.problem.functions import FiniteFunctionClass
 from stagewise.problem.risk_score import RiskScore
 from stagewise.problem.safe_action import SafeAction
@@ -49,18 +50,18 @@ def check_kind(value: Any) -> None:
     """Raise InvalidProblem for an object that a file cannot contain."""
     if find_kind(type(value).__name__) is not type(value):
         kinds = sorted({*get_policies(), *_exported("models"), *(kind.__name__ for kind in WITHIN)})
-        text = f"{type(value).__name__} cannot be saved; the classes that can are {', '.join(kinds)}"
-        raise InvalidProblem(ErrorCode.NOT_SERIALIZABLE, text)
+        text = "{kind} cannot be saved; the classes that can are {kinds}"
+        raise InvalidProblem(ErrorCode.NOT_SERIALIZABLE, text, kind=type(value).__name__, kinds=", ".join(kinds))
 
 
 def encode_value(value: Any) -> Any:
     """Return a value as JSON values; an object becomes its kind and its settings."""
     if isinstance(value, FiniteFunctionClass) and value.callables:
-        raise InvalidProblem(
-            ErrorCode.NOT_SERIALIZABLE,
-            f"{value!r} cannot be saved, because a file cannot hold callables; give FiniteFunctionClass(callables, "
-            "features=...), a table of their values at the actions",
+        template = (
+            "{value} cannot be saved, because a file cannot hold callables; give FiniteFunctionClass(callables, "
+            "features=...), a table of their values at the actions"
         )
+        raise InvalidProblem(ErrorCode.NOT_SERIALIZABLE, template, value=safe_repr(value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         check_kind(value)
         names = getattr(value, "SAVED", None) or [f.name for f in dataclasses.fields(value) if f.init]

@@ -10,7 +10,7 @@ import numpy as np
 
 from stagewise.engine.compile import Floats
 from stagewise.files.paths import parse_path, read_toml
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.context_encoder import TIME, ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability, set_derived
@@ -87,8 +87,8 @@ class Problem(ContextEncoder, StrictSettings):
 
     Example:
         >>> problem = Problem(
-        ...     actions=["nothing", "digest", "offer"], safe="nothing", context=["age"], reward=Reward("click"),
-        ...     limits={"opt_out": Limit(0.02, safe_bound=0.0, model="rates")},
+        ...     action_names=["nothing", "digest", "offer"], safe_name="nothing", context=["age"],
+        ...     reward=Reward("click"), limits={"opt_out": Limit(0.02, safe_bound=0.0, model="rates")},
         ... )
         >>> print(problem)
         3 actions, of which 'nothing' is safe; 1 number about the user; delta 0.05
@@ -96,15 +96,16 @@ class Problem(ContextEncoder, StrictSettings):
           opt_out  at most 0.02      one rate for each action: promised to the average user who gets an action
     """
 
-    actions: Sequence[str]
+    action_names: Sequence[str]
     """The names of the actions."""
-    safe: str
+    safe_name: str
     """The action that is known to be safe, such as the current one."""
     reward: Reward = GIVEN_REWARD
-    """The signal to maximise. Left out: only the limits are learned, and every decision needs `propose=` or `scores=`
-    (in [0, 1]; `Reward(name, low, high, model="given")` declares another range)."""
+    """The signal to maximise, or its name alone. Left out: only the limits are learned, and every decision needs
+    `propose=` or `scores=` (in [0, 1]; `Reward(name, low, high, model="given")` declares another range)."""
     limits: Mapping[str, Limit]
-    """The limits on every round's expected costs, by name."""
+    """The limits on every round's expected costs: a mapping from the name of each cost to its `Limit`, or a list of
+    `Limit(..., name=...)`. In the mapping a number, `AtLeast` or `TimesSafe` stands for a `Limit` of it."""
     context: Sequence[str] | Mapping[str, Sequence[float] | ContextColumn] = ()
     """What is known about a user: names of numbers in [−1, 1], or a mapping from each name to its range, such as
     {"age": (18, 99)}, to a `Number`, `Boolean`, `Date` or `Category`."""
@@ -116,41 +117,43 @@ class Problem(ContextEncoder, StrictSettings):
     def __post_init__(self) -> None:
         given = self.settings
         settings = check_mapping(given, "settings") if isinstance(given, Mapping) else given
-        actions, context = check_unique_names(self.actions, "actions"), parse_context(self.context)
-        set_derived(self, actions=actions, context=context, limits=check_limits(self.limits), settings=settings)
-        if not isinstance(self.safe, str) or self.safe not in self.actions:
-            raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_ACTION, "safe", self.safe, self.actions)
-        if len(self.actions) < 2:
-            text = f"the only action is {self.safe!r}; there must be at least one other action"
-            raise InvalidProblem(ErrorCode.MISSING_VALUE, text)
+        actions, context = check_unique_names(self.action_names, "action_names"), parse_context(self.context)
+        set_derived(self, action_names=actions, context=context, limits=check_limits(self.limits), settings=settings)
+        if not isinstance(self.safe_name, str) or self.safe_name not in self.action_names:
+            raise InvalidProblem.must_be_one_of(
+                ErrorCode.UNKNOWN_ACTION, "safe_name", self.safe_name, self.action_names
+            )
+        if len(self.action_names) < 2:
+            text = "the only action is {safe_name!r}; there must be at least one other action"
+            raise InvalidProblem(ErrorCode.MISSING_VALUE, text, safe_name=self.safe_name)
+        if isinstance(self.reward, str):
+            set_derived(self, reward=Reward(self.reward))
         if not isinstance(self.reward, Reward):
             raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "reward", self.reward, "Reward(name, low, high)")
         names = [self.reward.name, *self.limits, *self.context_names]
         for name in names[self.reward == GIVEN_REWARD :]:
             if name in RESERVED_NAMES:
-                text = f"{name!r} is the name of an argument of agents; give the signal or column another name"
-                raise InvalidProblem(ErrorCode.INVALID_NAME, text)
+                text = "{name!r} is the name of an argument of agents; give the signal or column another name"
+                raise InvalidProblem(ErrorCode.INVALID_NAME, text, name=name)
         if self.needs_times and TIME in names:
-            text = f"{TIME!r} is the name of the time of a decision, needed where means move; give it another name"
-            raise InvalidProblem(ErrorCode.INVALID_NAME, text)
+            text = "{time!r} is the name of the time of a decision, needed where means move; give it another name"
+            raise InvalidProblem(ErrorCode.INVALID_NAME, text, time=TIME)
         for name in self.segment_columns:
             if name in self.context_columns and not self.context_columns[name].labels:
-                raise InvalidProblem(
-                    ErrorCode.DUPLICATE_NAME,
-                    f"{name!r} is a number of the context, and by={name!r} needs a category or a boolean; give the "
-                    f"segment another name, such as by={name + '_group'!r}",
+                template = (
+                    "{name!r} is a number of the context, and by={name!r} needs a category or a boolean; give the "
+                    "segment another name, such as by={other!r}"
                 )
+                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, template, name=name, other=name + "_group")
         for name in names:
             if names.count(name) > 1:
-                text = f"{name!r} is used twice; signals and columns of the context need different names"
-                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text)
+                text = "{name!r} is used twice; signals and columns of the context need different names"
+                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text, name=name)
         divided = [division.name for division in self.divisions]
         for name in divided:
             if divided.count(name) > 1:
-                text = (
-                    f"limits divide users by two different things that are called {name!r}; give them different names"
-                )
-                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text)
+                text = "limits divide users by two different things that are called {name!r}; give them different names"
+                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, text, name=name)
         unknown = [name for name in settings if name not in SETTINGS] if isinstance(settings, dict) else [settings]
         if unknown:
             subject = "a name of settings" if isinstance(settings, dict) else "settings"
@@ -203,11 +206,8 @@ class Problem(ContextEncoder, StrictSettings):
         division = self._divide(signal)
         by = None if division is None else division.name
         if signal.model not in (None, "rates", GIVEN) and not self.context:
-            raise InvalidProblem(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "a signal is {model} and there is no context; declare a context, or make the signal a rate",
-                model=signal.model,
-            )
+            template = "a signal is {model} and there is no context; declare a context, or make the signal a rate"
+            raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, template, model=signal.model)
         if isinstance(signal, Reward):
             if not signal.is_reported:
                 return ModelChoice("rates", None, "given with every decision, not learned")
@@ -233,7 +233,7 @@ class Problem(ContextEncoder, StrictSettings):
         """To whom each limit is promised, in words.
 
         >>> reward, limits = Reward("click"), {"opt_out": Limit(0.02, by="country")}
-        >>> Problem(actions=["a", "b"], safe="a", reward=reward, limits=limits).promises
+        >>> Problem(action_names=["a", "b"], safe_name="a", reward=reward, limits=limits).promises
         {'opt_out': 'promised to the average user of every country'}
         """
         return {name: self.choices[name].why for name in self.limits}
@@ -246,23 +246,23 @@ class Problem(ContextEncoder, StrictSettings):
 
         Example:
             >>> problem = Problem(
-            ...     actions=["a", "b"], safe="a", reward=Reward("click"), limits={"opt_out": Limit(0.02)}
+            ...     action_names=["a", "b"], safe_name="a", reward=Reward("click"), limits={"opt_out": Limit(0.02)}
             ... )
             >>> problem.policy().names
             ('a', 'b')
         """
         return ProblemPolicy(problem=self)
 
-    def build_indexed_policy(self) -> ContextCAPS:
+    def build_indexed_policy(self) -> SafeContextPosteriorSampling:
         """Return the same policy with action indices and scaled outcomes, for simulations."""
         if self.needs_proposal:
             text = "this problem has no reward to learn, so it cannot be simulated; declare one, Reward(name)"
             raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
-        return ContextCAPS(**self.to_kwargs())
+        return SafeContextPosteriorSampling(**self.to_kwargs())
 
     def to_kwargs(self) -> dict[str, Any]:
-        """Return the settings of `ContextCAPS` for this problem, with outcomes scaled to [0, 1]."""
-        safe, safe_index = {}, list(self.actions).index(self.safe)
+        """Return the settings of `SafeContextPosteriorSampling` for this problem, with outcomes scaled to [0, 1]."""
+        safe, safe_index = {}, list(self.action_names).index(self.safe_name)
         for name, limit in self.limits.items():
             safe[name] = None if limit.safe_bound is None else scale_outcome(limit, name, limit.safe_bound)
         floor = self.reward.low if self.reward.safe_bound is None else self.reward.safe_bound
@@ -271,7 +271,7 @@ class Problem(ContextEncoder, StrictSettings):
         if self.reward.name in divisions:
             divisions["reward"] = divisions.pop(self.reward.name)
         return {
-            "actions": len(self.actions),
+            "actions": len(self.action_names),
             "context": len(self.feature_names),
             "levels": tuple(len(category.labels) for category in self.categories.values()),
             "segments": len(self.divisions),
@@ -283,6 +283,10 @@ class Problem(ContextEncoder, StrictSettings):
                 arm=safe_index, reward=scale_outcome(self.reward, self.reward.name, floor), cost=safe
             ),
             "threshold": {name: scale_limit(name, limit) for name, limit in self.limits.items()},
+            "cost_noise": {
+                name: one.noise / (one.high - one.low) for name, one in self.limits.items() if one.noise is not None
+            }
+            or None,
             "drift": self.moduli or None,
             "reward_half_life": None if self.reward.half_life is None else parse_seconds(self.reward.half_life),
             "delta": self.delta,
@@ -306,9 +310,11 @@ class Problem(ContextEncoder, StrictSettings):
         Raises:
             InvalidProblem: The name is invalid or already used.
         """
-        initial_actions = self.settings.get("initial_actions", len(self.actions))
+        initial_actions = self.settings.get("initial_actions", len(self.action_names))
         return replace(
-            self, actions=[*self.actions, name], settings={**self.settings, "initial_actions": initial_actions}
+            self,
+            action_names=[*self.action_names, name],
+            settings={**self.settings, "initial_actions": initial_actions},
         )
 
     @cached_property
@@ -344,18 +350,20 @@ class Problem(ContextEncoder, StrictSettings):
         parts = [format_count(len(self.numbers), "number")] * bool(self.numbers)
         parts += [f"{count} categor{'y' if count == 1 else 'ies'}"] * bool(count)
         about = f"{' and '.join(parts)} about the user; " if parts else ""
-        rows = [f"{len(self.actions)} actions, of which {self.safe!r} is safe; {about}delta {self.delta:g}"]
+        rows = [f"{len(self.action_names)} actions, of which {self.safe_name!r} is safe; {about}delta {self.delta:g}"]
         descriptions = {self.reward.name: f"reward in [{self.reward.low:g}, {self.reward.high:g}]"}
         descriptions |= {name: describe_limit(limit) for name, limit in self.limits.items()}
         name_width, description_width = max(map(len, descriptions)), max(map(len, descriptions.values()))
         for name, signal in self.signals.items():
             choice = self.choices[name]
             is_rate = choice.model == "rates"
-            model = "one rate for each action" if is_rate else f"{choice.model} in the context, action by action"
+            rate = "mean" if getattr(signal, "noise", None) else "rate"
+            model = f"one {rate} for each action" if is_rate else f"{choice.model} in the context, action by action"
             kind = "bucket of " if choice.promise is Promise.EVERY_BUCKET else ""
             model += f" in every {kind}{choice.by}" if choice.by else ""
             window = "" if signal.outcome_window is None else f"; {signal.outcome_window.description}"
-            modulus = getattr(signal, "modulus", None)
+            noise, modulus = getattr(signal, "noise", None), getattr(signal, "modulus", None)
+            window += "" if noise is None else f"; outcomes vary around their means by {noise:g}"
             window += "" if modulus is None else f"; {modulus}"
             how = f"{model}: {choice.why}{window}" if signal.is_reported else choice.why
             rows.append(f"  {name:{name_width}}  {descriptions[name]:{description_width}}  {how}")
@@ -396,9 +404,9 @@ class Problem(ContextEncoder, StrictSettings):
             if name not in names:
                 subject = "a name in the problem"
                 raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SETTING, subject, name, names)
-        absent = [name for name in ("actions", "safe", "limits") if name not in values]
+        absent = [name for name in ("action_names", "safe_name", "limits") if name not in values]
         if absent:
-            raise InvalidProblem(ErrorCode.MISSING_VALUE, f"the problem lacks {join_names(absent)}")
+            raise InvalidProblem(ErrorCode.MISSING_VALUE, "the problem lacks {absent}", absent=join_names(absent))
         if "reward" in values:
             values["reward"] = parse_signal(Reward, values["reward"], "reward")
         if not isinstance(values["limits"], Mapping):
@@ -415,14 +423,14 @@ class Problem(ContextEncoder, StrictSettings):
 
         Example:
             >>> problem = Problem(
-            ...     actions=["a", "b"], safe="a", reward=Reward("click"), limits={"opt_out": Limit(0.02)}
+            ...     action_names=["a", "b"], safe_name="a", reward=Reward("click"), limits={"opt_out": Limit(0.02)}
             ... )
             >>> Problem.from_dict(problem.to_dict()).to_dict() == problem.to_dict()
             True
         """
         return {
-            "actions": list(self.actions),
-            "safe": self.safe,
+            "action_names": list(self.action_names),
+            "safe_name": self.safe_name,
             "context": {name: encode_column(column) for name, column in self.context_columns.items()},
             "delta": float(self.delta),
             "settings": dict(self.settings),

@@ -13,14 +13,14 @@ INITIAL_ACTIONS = "initial_actions"  # set by `add_action`; not compared
 
 def diff_problems(ours: Any, theirs: Any) -> Iterator[tuple[str, str]]:
     """Yield the differences between two problems, each with what to do."""
-    yield from diff_actions(list(ours.actions), list(theirs.actions))
+    yield from diff_actions(list(ours.action_names), list(theirs.action_names))
     yield from diff_except_actions(ours, theirs)
 
 
 def diff_except_actions(ours: Any, theirs: Any) -> Iterator[tuple[str, str]]:
     """Yield the differences in everything but the actions."""
-    if ours.safe != theirs.safe:
-        yield f"safe was {ours.safe!r} and is {theirs.safe!r}", START_ANEW
+    if ours.safe_name != theirs.safe_name:
+        yield f"safe_name was {ours.safe_name!r} and is {theirs.safe_name!r}", START_ANEW
     yield from diff_context(ours.to_dict()["context"], theirs.to_dict()["context"])
     if list(ours.context) != list(theirs.context):
         yield (
@@ -109,5 +109,5 @@ def diff_signal(ours: Reward | Limit, theirs: Reward | Limit, what: str) -> Iter
 
 def is_extension(more: Any, fewer: Any) -> bool:
     """Return whether a problem equals another one, possibly with actions added at the end."""
-    added = list(more.actions)[: len(fewer.actions)] == list(fewer.actions)
+    added = list(more.action_names)[: len(fewer.action_names)] == list(fewer.action_names)
     return added and not any(diff_except_actions(fewer, more))

@@ -12,7 +12,7 @@ from stagewise.engine.batch import build_batch_decider
 from stagewise.engine.compile import Flags, Floats, Ints, get_batch_rows
 from stagewise.engine.layout import SAFE_INDEX
 from stagewise.engine.limits import CONTRADICTED, SAFE_ACTION_DRAWN
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.policy import PolicyState
 from stagewise.policies.settings import CAUSES, set_derived
 from stagewise.problem.actions import ALL
@@ -57,12 +57,12 @@ class RangedThresholds(Thresholds):
         return low + length * (float(self.signs[constraint]) * signed)
 
 
-class ProblemPolicy(ContextCAPS):
+class ProblemPolicy(SafeContextPosteriorSampling):
     """The policy of a `Problem`; `Agent(problem)` makes it.
 
     >>> import stagewise as sw
     >>> problem = sw.Problem(
-    ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+    ...     action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"),
     ...     limits={"opt_out": sw.Limit(0.02, safe_bound=0.0)},
     ... )
     >>> decision = problem.policy().decide(problem.policy().start(), None)
@@ -90,7 +90,7 @@ class ProblemPolicy(ContextCAPS):
 
     @cached_property
     def names(self) -> Sequence[str]:  # type: ignore[override]
-        return self.problem.actions
+        return self.problem.action_names
 
     @cached_property
     def display_thresholds(self) -> Thresholds:
@@ -115,7 +115,7 @@ class ProblemPolicy(ContextCAPS):
     def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
         """Sample an action for a user, whose context is a mapping by name."""
         offered = actions if isinstance(actions, ContextVector) else self.problem.encode_context(actions)
-        decision: Any = ContextCAPS.choose(self, state, offered, draw)
+        decision: Any = SafeContextPosteriorSampling.choose(self, state, offered, draw)
         decision._names = self._names_of_decisions
         if offered.clipped:
             decision._clipped = offered.clipped
@@ -125,7 +125,7 @@ class ProblemPolicy(ContextCAPS):
 
     @cached_property
     def _names_of_decisions(self) -> ProblemNames:
-        return ProblemNames(self.names, self.display_thresholds, self.problem.safe, self.problem.spans)
+        return ProblemNames(self.names, self.display_thresholds, self.problem.safe_name, self.problem.spans)
 
     # Outcomes, checked against the declared ranges and scaled to [0, 1].
 
@@ -169,8 +169,8 @@ class ProblemPolicy(ContextCAPS):
             text = "there is no reward to learn in this problem; give only the signals of its limits"
             raise InvalidOutcome(ErrorCode.UNKNOWN_SIGNAL, text)
         if cost is None:
-            text = f"the cost is missing; it is needed for {', '.join(self.thresholds.names)}"
-            raise InvalidOutcome(ErrorCode.OUTCOME_MISSING, text)
+            text = "the cost is missing; it is needed for {names}"
+            raise InvalidOutcome(ErrorCode.OUTCOME_MISSING, text, names=", ".join(self.thresholds.names))
         outcomes, signs = [reward, *self.display_thresholds.costs(cost).tolist()], (1.0, *self.thresholds.signs)
         signals = zip(self.problem.signals.items(), outcomes, signs, strict=True)
         return np.array(

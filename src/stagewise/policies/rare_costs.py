@@ -22,11 +22,11 @@ def check_one_block(features: Floats, blocks: int, what: str, error: type[Stagew
     """Raise an error for actions (K, d) with features in more than one block."""
     several = features.reshape(len(features), blocks, -1).any(axis=2).sum(axis=1) > 1
     if several.any():
-        raise error(
-            ErrorCode.UNSUPPORTED_ACTIONS,
-            f"{what} {several.argmax()} has features in more than one of the {blocks} blocks; each block has sets of "
-            "its own, so leave blocks out where an action needs several",
+        template = (
+            "{what} {several} has features in more than one of the {blocks} blocks; each block has sets of "
+            "its own, so leave blocks out where an action needs several"
         )
+        raise error(ErrorCode.UNSUPPORTED_ACTIONS, template, what=what, several=several.argmax(), blocks=blocks)
 
 
 def add_rare_costs(

@@ -41,11 +41,12 @@ GET_DECISION_VIEWS = as_python(get_decision_views)
 def allocate_aligned(size: int) -> Floats:
     """Return zeros aligned to 64 bytes: rounds on unaligned rows take a third longer."""
     if size > LARGE and 8 * size > get_total_memory():
-        raise InvalidProblem(
-            ErrorCode.TOO_LARGE,
-            f"the state for this many features or actions needs about {8 * size / GIB:,.0f} GiB, and this machine has "
-            f"{get_total_memory() / GIB:,.0f}; use fewer features, since a regression of d features keeps d² numbers",
+        template = (
+            "the state for this many features or actions needs about {size:,.0f} GiB, and this machine has "
+            "{get_total_memory:,.0f}; use fewer features, since a regression of d features keeps d² numbers"
         )
+        data = {"size": 8 * size / GIB, "get_total_memory": get_total_memory() / GIB}
+        raise InvalidProblem(ErrorCode.TOO_LARGE, template, **data)
     buffer = np.empty(size + 8)
     buffer[:] = 0.0
     first = -buffer.ctypes.data % 64 // 8
@@ -157,7 +158,6 @@ class Rounds:
         return {**vars(self), "_resources": {}}
 
     def iter_blocks(self, memory: Floats) -> Iterator[tuple[Model, Any]]:
-        """Yield every model with its block of a memory."""
         return iter_model_blocks(self.spec.models, self.layout, memory)
 
     def start(self) -> Floats:
@@ -261,7 +261,6 @@ class Rounds:
         return self.widen(memory, max(needed, default=0))
 
     def widen(self, memory: Floats, capacity: int) -> Floats:
-        """Return the memory with at least this capacity."""
         if capacity <= memory.item(CAPACITY):
             return memory
         models = self.spec.models

@@ -41,7 +41,7 @@ from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import suggest_percent
 from stagewise.problem.safe_action import RoundSafeAction, SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds, resolve_thresholds
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 
 Optimism = Literal["inflated", "directional"]
 CostBound = float | Sequence[float | None] | Mapping[str, float | None] | Floats | Literal["unit"] | None
@@ -51,15 +51,15 @@ SMALLEST_PROBABILITY = 1e-100  # smaller probabilities of failure cannot be divi
 FALSE_ALARMS = 1e-6  # significance level of the tests of declared values; not part of δ
 CERTIFICATE = OFFERS_SAFE | ENFORCES_LIMITS | CERTIFIED  # switches of a rule whose choices are certified
 CAUSES = {  # by kernel code; for contradictions see `contradictions`
-    NO_BETTER_ACTION: ReasonDetails(Reason.NO_BETTER_ACTION),
-    SAFE_ACTION_COST_UNCERTAIN: ReasonDetails(Reason.SAFE_ACTION_COST_UNCERTAIN),
-    NO_CERTIFIED_ACTION: ReasonDetails(Reason.NO_CERTIFIED_ACTION),
-    BOUNDS_NOT_FINITE: ReasonDetails(Reason.BOUNDS_NOT_FINITE),
-    NO_PLAUSIBLE_FUNCTION: ReasonDetails(Reason.NO_PLAUSIBLE_FUNCTION),
-    SOLVER_FAILED: ReasonDetails(Reason.SOLVER_FAILED),
-    HORIZON_EXCEEDED: ReasonDetails(Reason.HORIZON_EXCEEDED),
-    SAFE_SHARE_TOO_SMALL: ReasonDetails(Reason.MIXTURE_WEIGHT_UNDERFLOW),
-    PROPOSAL_NOT_CERTIFIED: ReasonDetails(Reason.PROPOSAL_NOT_CERTIFIED),
+    NO_BETTER_ACTION: ReasonDetails(FallbackReason.NO_BETTER_ACTION),
+    SAFE_ACTION_COST_UNCERTAIN: ReasonDetails(FallbackReason.SAFE_ACTION_COST_UNCERTAIN),
+    NO_CERTIFIED_ACTION: ReasonDetails(FallbackReason.NO_CERTIFIED_ACTION),
+    BOUNDS_NOT_FINITE: ReasonDetails(FallbackReason.BOUNDS_NOT_FINITE),
+    NO_PLAUSIBLE_FUNCTION: ReasonDetails(FallbackReason.NO_PLAUSIBLE_FUNCTION),
+    SOLVER_FAILED: ReasonDetails(FallbackReason.SOLVER_FAILED),
+    HORIZON_EXCEEDED: ReasonDetails(FallbackReason.HORIZON_EXCEEDED),
+    SAFE_SHARE_TOO_SMALL: ReasonDetails(FallbackReason.MIXTURE_WEIGHT_UNDERFLOW),
+    PROPOSAL_NOT_CERTIFIED: ReasonDetails(FallbackReason.PROPOSAL_NOT_CERTIFIED),
 }
 
 
@@ -147,7 +147,6 @@ def set_rounds(
     growth: Growth | None = None,
     caches: bool = True,
 ) -> None:
-    """Set the thresholds and the rounds of a policy that keeps limits."""
     scales = policy.reward_confidence_scale, policy.cost_confidence_scale, policy.check_assumptions
     constraints = build_constraint_settings(thresholds, ceilings, *scales)
     head = switches, sampling, safe_index
@@ -242,11 +241,11 @@ def compute_certificate_numbers(policy: Any, safe_reward: float | None) -> list[
         raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "max_regret_ratio", policy.max_regret_ratio, rule)
     most = check_positive(policy.mean_reward_bound, "mean_reward_bound")
     if safe_reward is not None and safe_reward > most:
-        raise InvalidProblem(
-            ErrorCode.BOUND_EXCEEDED,
-            f"the safe action's reward is {safe_reward}, above mean_reward_bound {most:g}; raise mean_reward_bound to "
-            "the largest mean reward",
+        template = (
+            "the safe action's reward is {safe_reward}, above mean_reward_bound {most:g}; raise mean_reward_bound to "
+            "the largest mean reward"
         )
+        raise InvalidProblem(ErrorCode.BOUND_EXCEEDED, template, safe_reward=safe_reward, most=most)
     return [float(policy.posterior_scale), float(policy.max_regret_ratio), most]
 
 
@@ -274,8 +273,9 @@ def parse_mean_cost_bounds(mean_cost_bound: Any, names: tuple[str, ...]) -> Floa
     if len(entries) != len(names):
         raise InvalidProblem(
             ErrorCode.WRONG_SHAPE,
-            f"mean_cost_bound has {len(entries)} entries; it needs one number for all, or one for each of "
-            f"{', '.join(names)}",
+            "mean_cost_bound has {entries_count} entries; it needs one number for all, or one for each of {names}",
+            entries_count=len(entries),
+            names=", ".join(names),
         )
     return np.array([math.inf if entry is None else check_positive(entry, "mean_cost_bound") for entry in entries])
 
@@ -290,20 +290,21 @@ def compute_ceilings(thresholds: Thresholds, mean_cost_bound: Any, lowest: float
     if thresholds.safe is not None:
         for name, cost, bound in zip(thresholds.names, thresholds.safe, bounds, strict=True):
             if abs(cost) > bound:
-                raise InvalidProblem(
-                    ErrorCode.BOUND_EXCEEDED,
-                    f"the safe action's {name!r} is {cost}, beyond mean_cost_bound {bound}; set mean_cost_bound to a "
-                    "true bound on mean costs, or to None",
+                template = (
+                    "the safe action's {name!r} is {cost}, beyond mean_cost_bound {bound}; set mean_cost_bound to a "
+                    "true bound on mean costs, or to None"
                 )
+                raise InvalidProblem(ErrorCode.BOUND_EXCEEDED, template, name=name, cost=cost, bound=bound)
     for name, sign, value, ceiling in zip(thresholds.names, thresholds.signs, thresholds.values, ceilings, strict=True):
         if sign * value >= ceiling:
             side, end = ("at most", ceiling) if sign > 0 else ("at least", 0.0 - ceiling)
             share = suggest_percent(value) if end == 1.0 else ""
-            raise InvalidProblem(
-                ErrorCode.LIMIT_NEVER_BINDS,
-                f"the threshold of {name!r} is {value:g}, and its means are {side} {end:g}, so it never binds{share}; "
-                "if means can go beyond that value, declare it with mean_cost_bound",
+            template = (
+                "the threshold of {name!r} is {value:g}, and its means are {side} {end:g}, so it never binds{share}; "
+                "if means can go beyond that value, declare it with mean_cost_bound"
             )
+            data = {"name": name, "value": value, "side": side, "end": end, "share": share}
+            raise InvalidProblem(ErrorCode.LIMIT_NEVER_BINDS, template, **data)
     return ceilings
 
 
@@ -317,16 +318,15 @@ def compute_max_action_norm(mean_cost_bound: Any, ceilings: Floats, bounds: Floa
 def check_norm(what: str, size: float, span: float, error: type[InvalidProblem | InvalidActions]) -> None:
     """Raise an error for an action whose mean cost can exceed the default `mean_cost_bound`."""
     if size > span:
-        raise error(
-            ErrorCode.BOUND_EXCEEDED,
-            f"{what} has norm {size:.6g}, and by the bound declared on parameters costs of norm {span:.6g} or more can "
+        template = (
+            "{what} has norm {size:.6g}, and by the bound declared on parameters costs of norm {span:.6g} or more can "
             "exceed 1, which mean_cost_bound is when left out; give mean_cost_bound: a true bound on mean costs, or "
-            "None for none",
+            "None for none"
         )
+        raise error(ErrorCode.BOUND_EXCEEDED, template, what=what, size=size, span=span)
 
 
 def compute_max_row_norm(features: Floats) -> float:
-    """Return the largest norm of the rows."""
     return math.sqrt(float(np.vecdot(features, features).max()))
 
 
@@ -346,19 +346,19 @@ def require_features(value: Any) -> SafeAction:
     safe = parse_safe_action(value)
     if safe.features is None:
         what = "has no features" if safe.is_per_round else "is an arm"
-        text = f"the safe action {what}; this policy needs SafeAction(features=...)"
-        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, text)
+        text = "the safe action {what}; this policy needs SafeAction(features=...)"
+        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, text, what=what)
     return safe
 
 
 def fill_zero_reward(safe: SafeAction) -> SafeAction:
     """Return the safe action at the zero vector with its reward, which is 0 for every linear model."""
     if safe.reward:
-        raise InvalidProblem(
-            ErrorCode.SAFE_ACTION_INVALID,
-            f"the safe action is the zero vector but its reward is {safe.reward}; a linear reward is 0 there, so add a "
-            "constant feature or subtract the reward of doing nothing",
+        template = (
+            "the safe action is the zero vector but its reward is {reward}; a linear reward is 0 there, so add a "
+            "constant feature or subtract the reward of doing nothing"
         )
+        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, template, reward=safe.reward)
     return SafeAction(features=safe.features, reward=0.0, cost=safe.cost)
 
 
@@ -367,8 +367,8 @@ def require_arm(value: Any, arms: int) -> SafeAction:
     safe = parse_safe_action(value)
     if safe.arm is None:
         what = "is no arm" if safe.is_per_round else "has features"
-        text = f"the safe action {what}; a policy over arms needs SafeAction(arm=...)"
-        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, text)
+        text = "the safe action {what}; a policy over arms needs SafeAction(arm=...)"
+        raise InvalidProblem(ErrorCode.SAFE_ACTION_INVALID, text, what=what)
     if safe.arm >= arms:
         rule = f"one of the arms 0 to {arms - 1}"
         raise InvalidProblem.must_be(ErrorCode.SAFE_ACTION_INVALID, "the safe arm", safe.arm, rule)
@@ -379,22 +379,22 @@ def get_round_safe_action(actions: Any, kind: str) -> RoundSafeAction:
     """Return the safe action that an action set names, for a policy whose safe action has no features."""
     of_round = getattr(actions, "round_safe_action", None)
     if not isinstance(of_round, RoundSafeAction):
-        raise InvalidActions(
-            ErrorCode.SAFE_ACTION_MISSING,
-            f"the actions name no safe action, and the SafeAction of this {kind} has no features; give "
-            "FiniteSet(features, safe=0), Rays(targets, safe=x0), or features that hold for every round",
+        template = (
+            "the actions name no safe action, and the SafeAction of this {kind} has no features; give "
+            "FiniteSet(features, safe=0), RaySet(targets, safe=x0), or features that hold for every round"
         )
+        raise InvalidActions(ErrorCode.SAFE_ACTION_MISSING, template, kind=kind)
     return of_round
 
 
 def reject_round_safe_action(listed: Any, kind: str) -> None:
     """Raise InvalidActions where a set names a safe action and the policy has one for all rounds."""
     if listed.round_safe_action is not None:
-        raise InvalidActions(
-            ErrorCode.CONFLICTING_SETTINGS,
-            f"the actions name a safe action, and this {kind} has one with features for all rounds; leave safe= out, "
-            "or use LCLUCB, ROFUL, SafeLTS, OPLB or CAPS with SafeAction(cost=...)",
+        template = (
+            "the actions name a safe action, and this {kind} has one with features for all rounds; leave safe= out, "
+            "or use LCLUCB, ROFUL, SafeLTS, OPLB or CAPS with SafeAction(cost=...)"
         )
+        raise InvalidActions(ErrorCode.CONFLICTING_SETTINGS, template, kind=kind)
 
 
 def check_safe_range(safe: SafeAction, thresholds: Thresholds, way: str) -> None:
@@ -404,5 +404,5 @@ def check_safe_range(safe: SafeAction, thresholds: Thresholds, way: str) -> None
         declared |= dict(zip(thresholds.names, thresholds.safe.tolist(), strict=True))
     for name, value in declared.items():
         if value is not None and not 0.0 <= value <= 1.0:
-            text = f"the safe action's {name!r} is {value}, outside [0, 1], the range of all outcomes; {way}"
-            raise InvalidProblem(ErrorCode.OUT_OF_RANGE, text)
+            text = "the safe action's {name!r} is {value}, outside [0, 1], the range of all outcomes; {way}"
+            raise InvalidProblem(ErrorCode.OUT_OF_RANGE, text, name=name, value=value, way=way)

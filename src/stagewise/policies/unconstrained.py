@@ -9,7 +9,7 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
 from stagewise.engine.model import RoundSpec, Rule
-from stagewise.models.arms import ArmRadius
+from stagewise.models.arms import ArmInterval
 from stagewise.models.regression import RADII, Radius
 from stagewise.models.ridge import RIDGE, LinearModel
 from stagewise.policies.arms import (
@@ -23,7 +23,7 @@ from stagewise.policies.arms import (
     list_arms,
     locate_arm,
     locate_arms,
-    resolve_radius,
+    resolve_interval,
 )
 from stagewise.policies.decisions import build_ray_decision, parse_listed_actions
 from stagewise.policies.linear_policy import check_bound_read, check_features, compute_ridge
@@ -55,9 +55,9 @@ class UCB(UnconstrainedPolicy):
         InvalidProblem: A setting is invalid or conflicts with another.
 
     Example:
-        >>> from stagewise.problem.actions import Arms
+        >>> from stagewise.problem.actions import ArmSet
         >>> policy = UCB(arms=2)
-        >>> policy.decide(policy.start(), Arms(2)).action
+        >>> policy.decide(policy.start(), ArmSet(2)).action
         0
     """
 
@@ -67,14 +67,14 @@ class UCB(UnconstrainedPolicy):
     """The number of rounds for which the intervals hold; None: all rounds."""
     noise: PerSignal | None = None
     """R: rewards are R-sub-Gaussian around their means; None: they lie in [0, 1]."""
-    radius: ArmRadius | None = None
+    interval: ArmInterval | None = None
     """The kind of confidence interval of an arm (docs/theory/arms.md). None: "kl", or "hoeffding" with `noise`."""
 
     rule: ClassVar[Rule] = RAY
 
     def __post_init__(self) -> None:
         copy_settings(self)
-        set_derived(self, radius=resolve_radius(self, "kl"))
+        set_derived(self, interval=resolve_interval(self, "kl"))
         check_size(self.arms, "arms")
         model = build_arms_model(self, NO_THRESHOLDS, 1, 1.0, 0.0, np.empty(0))
         set_derived(self, rounds=build_unconstrained_rounds(self.rule, tuple(model.build_blocks())))

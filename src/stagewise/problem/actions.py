@@ -65,11 +65,11 @@ class ActionSet:
 
     def as_rays(self) -> "Listed":
         """Return the set as rays, or raise InvalidActions."""
-        raise self._unsupported("have no features", "Rays")
+        raise self._unsupported("have no features", "RaySet")
 
     def as_list(self) -> "Listed":
         """Return the extreme points, of which every action is a mixture, or raise InvalidActions."""
-        raise self._unsupported("have no features", "FiniteSet or Rays")
+        raise self._unsupported("have no features", "FiniteSet or RaySet")
 
     def _unsupported(self, why: str, needed: str) -> InvalidActions:
         """Return the error of a policy that cannot use this kind of set."""
@@ -78,7 +78,6 @@ class ActionSet:
         return InvalidActions(ErrorCode.UNSUPPORTED_ACTIONS, template, **data)
 
     def with_dimension(self, dimension: int) -> "ActionSet":
-        """Return the set in this dimension."""
         return self
 
     def draw(self, draw: Any) -> "ActionSet":
@@ -91,7 +90,6 @@ class ActionSet:
 
     @classmethod
     def from_description(cls, description: Any) -> Self:
-        """Return the set of a description."""
         return cls(description)  # type: ignore[call-arg]
 
 
@@ -217,7 +215,7 @@ class Listed(ActionSet):
         return f"{type(self).__name__}({len(self)} actions, {self.features.shape[1]} features{some})"
 
 
-class Rays(Listed):
+class RaySet(Listed):
     """Every point on the segments from the safe action to the targets.
 
     Args:
@@ -230,7 +228,7 @@ class Rays(Listed):
         InvalidActions: The targets are not a table of finite numbers, or `safe` does not fit them.
 
     Example:
-        >>> len(Rays([[1.0, 0.0], [0.0, 1.0]]).only([0]))
+        >>> len(RaySet([[1.0, 0.0], [0.0, 1.0]]).only([0]))
         2
     """
 
@@ -280,11 +278,11 @@ class FiniteSet(Listed):
 
     def as_rays(self) -> Listed:
         """Raise InvalidActions: only the rows can be played."""
-        needed = "Rays for safe steps; a policy that mixes actions, such as OPLB, takes this set"
+        needed = "RaySet for safe steps; a policy that mixes actions, such as OPLB, takes this set"
         raise self._unsupported("has no points between its members", needed)
 
 
-class Arms(ActionSet):
+class ArmSet(ActionSet):
     """Arms 0 to count − 1, without features.
 
     Args:
@@ -294,8 +292,8 @@ class Arms(ActionSet):
         InvalidActions: The count is not a whole number of at least 1.
 
     Example:
-        >>> Arms(3).only([True, False, True])
-        Arms(3, 2 eligible)
+        >>> ArmSet(3).only([True, False, True])
+        ArmSet(3, 2 eligible)
     """
 
     __slots__ = ("count", "eligible")
@@ -310,7 +308,7 @@ class Arms(ActionSet):
     def at(self, index: int) -> int:
         return index
 
-    def only(self, chosen: ArrayLike) -> "Arms":
+    def only(self, chosen: ArrayLike) -> "ArmSet":
         """Return the same arms with only these eligible.
 
         Args:
@@ -323,10 +321,10 @@ class Arms(ActionSet):
             InvalidActions: No arm is eligible, or an index does not exist.
 
         Example:
-            >>> Arms(3).only([0]).eligible.tolist()
+            >>> ArmSet(3).only([0]).eligible.tolist()
             [True, False, False]
         """
-        arms = Arms(self.count)
+        arms = ArmSet(self.count)
         arms.eligible = build_mask(chosen, self.count)
         return arms
 
@@ -335,4 +333,4 @@ class Arms(ActionSet):
 
     def __repr__(self) -> str:
         some = "" if self.eligible.size == 0 else f", {self.eligible.sum()} eligible"
-        return f"Arms({self.count}{some})"
+        return f"ArmSet({self.count}{some})"

@@ -119,7 +119,6 @@ def check_bool(value: Any, name: str) -> bool:
 
 
 def check_choice(value: Any, choices: Sequence[str], name: str) -> str:
-    """Return one of the choices."""
     choice = unwrap_scalar(value)
     if not isinstance(choice, str) or str.__str__(choice) not in choices:
         raise InvalidProblem.must_be_one_of(ErrorCode.INVALID_CHOICE, name, choice, choices)
@@ -217,7 +216,7 @@ def check_unmasked(value: Any, name: str, error: type[StagewiseError] = InvalidP
     entries = value if isinstance(value, list | tuple) else (value,)
     if any(isinstance(entry, MaskedArray) for entry in entries):
         problem = "has masked values, which would be used as data; remove them or fill them in first"
-        raise error(ErrorCode.MISSING_VALUE, f"{name} {problem}")
+        raise error(ErrorCode.MISSING_VALUE, "{name} {problem}", name=name, problem=problem)
     return value
 
 
@@ -253,7 +252,6 @@ def is_listing(value: Any) -> bool:
 
 
 def list_entries(value: Any, what: str, error: type[StagewiseError] = InvalidProblem) -> list[Any]:
-    """Return the entries of a flat listing."""
     if isinstance(value, list | tuple):
         return list(check_unmasked(value, what, error))
     array = as_array(value, what, error)
@@ -313,14 +311,13 @@ def check_name(value: Any, what: str) -> str:
 
 
 def check_unique_names(value: Any, what: str) -> tuple[str, ...]:
-    """Return different names."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the list of {what}", value, "a list of names")
     names = tuple(check_name(name, f"one of the {what}") for name in value)
     for name in names:
         if names.count(name) > 1:
-            problem = f"{name!r} occurs twice in the {what}; every name must be unique"
-            raise InvalidProblem(ErrorCode.DUPLICATE_NAME, problem)
+            problem = "{name!r} occurs twice in the {what}; every name must be unique"
+            raise InvalidProblem(ErrorCode.DUPLICATE_NAME, problem, name=name, what=what)
     return names
 
 

@@ -52,7 +52,6 @@ def read_columns(frame: Any) -> Mapping[Any, Any]:
 
 
 def fetch_columns(frame: Any) -> Mapping[Any, Any]:
-    """Return the columns of a frame by name."""
     if isinstance(frame, Mapping):
         return frame
     hint = "; a LazyFrame holds no rows yet, so give frame.collect()" if type(frame).__name__ == "LazyFrame" else ""
@@ -184,7 +183,6 @@ def list_unique_names(entries: list[Any], at: str, error: type[StagewiseError]) 
 
 
 def list_column_names(columns: Mapping[Any, Any], error: type[StagewiseError]) -> list[Any]:
-    """Return the names of all columns."""
     try:
         return list(columns)
     except Exception:

@@ -115,7 +115,6 @@ class ContextVector(ActionSet):
 
 
 def check_segments(value: Any) -> Floats:
-    """Return the keys of segments."""
     keys = as_array(value, "the segments", InvalidActions)
     is_integer = keys.size == 0 or keys.dtype.kind in "iu"
     if keys.ndim != 1 or not is_integer or (keys.size and not (keys.min() >= 0 and keys.max() < LARGEST_SEGMENT)):

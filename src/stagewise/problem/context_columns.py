@@ -96,7 +96,6 @@ class ContextColumn(StrictSettings):
         return self.replacement, False
 
     def get_label(self, value: Any, name: str) -> str:
-        """Return the segment of a value."""
         return self.labels[int(self.read(value, name)[0])]
 
     def read_unchecked(self, column: npt.NDArray[Any], name: str) -> Floats:
@@ -218,12 +217,10 @@ class NumericColumn(ContextColumn):
         return np.zeros(numbers.size, dtype=np.bool_)
 
     def format(self, number: float) -> str:
-        """Return a number of the column as text."""
         return f"{number:.15g}"
 
     @property
     def range_text(self) -> str:
-        """The range as text."""
         low, high = self.ends
         return f"[{self.format(low)}, {self.format(high)}]"
 
@@ -439,7 +436,7 @@ class Category(ContextColumn):
         check_bool(self.other, "other")
         for level in self.levels:
             if self.levels.count(level) > 1:
-                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, f"the level {level!r} is listed twice")
+                raise InvalidProblem(ErrorCode.DUPLICATE_NAME, "the level {level!r} is listed twice", level=level)
         if not 2 <= len(self.labels) <= MOST_LEVELS:
             rule = f"from 2 to {MOST_LEVELS}; list the most frequent ones, and declare other=True"
             raise InvalidProblem.must_be(ErrorCode.WRONG_SHAPE, "the number of levels", len(self.labels), rule)

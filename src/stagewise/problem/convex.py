@@ -30,7 +30,6 @@ class Hull(NamedTuple):
 
 
 def build_hull(points: Floats) -> Hull:
-    """Return the hull of the mixtures of these points."""
     return Hull(points, points[0], np.zeros((points.shape[1], 0)), True)
 
 
@@ -67,7 +66,7 @@ class Convex(ActionSet, ABC):
     def vertices(self) -> Floats:
         """The extreme points (N, d), where they can be listed."""
         if not self.count:
-            raise self._unsupported("has infinitely many extreme points", "FiniteSet, Rays, Box or Polytope")
+            raise self._unsupported("has infinitely many extreme points", "FiniteSet, RaySet, BoxSet or PolytopeSet")
         return self.hull.points
 
     @property
@@ -82,7 +81,7 @@ class Convex(ActionSet, ABC):
 
     def as_rays(self) -> Listed:
         """Raise InvalidActions: there are infinitely many rays."""
-        raise self._unsupported("has infinitely many rays", "Rays; LCLUCB and ROFUL take convex sets")
+        raise self._unsupported("has infinitely many rays", "RaySet; LCLUCB and ROFUL take convex sets")
 
     def as_list(self) -> Listed:
         """Return the vertices: every other point is a mixture of them."""
@@ -167,7 +166,7 @@ class Convex(ActionSet, ABC):
         return f"{type(self).__name__}({self.dimension or 'any number of'} features)"
 
 
-class Ellipsoid(Convex):
+class EllipsoidSet(Convex):
     """The points x with (x − c)ᵀ P⁻¹ (x − c) ≤ 1.
 
     The half-axes are the square roots of P's eigenvalues, along its eigenvectors.
@@ -180,7 +179,7 @@ class Ellipsoid(Convex):
         InvalidActions: P is not symmetric and positive definite, or the dimensions differ.
 
     Example:
-        >>> Ellipsoid([[4.0, 0.0], [0.0, 1.0]]).support(np.array([[1.0, 0.0]]))
+        >>> EllipsoidSet([[4.0, 0.0], [0.0, 1.0]]).support(np.array([[1.0, 0.0]]))
         array([[2., 0.]])
     """
 
@@ -255,7 +254,7 @@ class Ellipsoid(Convex):
         return {"kind": "ellipsoid", "shape": self.shape.tolist(), "center": self.middle.tolist()}
 
 
-class Ball(Ellipsoid):
+class BallSet(EllipsoidSet):
     """The points within a radius of a center.
 
     Args:
@@ -266,7 +265,7 @@ class Ball(Ellipsoid):
         InvalidActions: The radius is not a positive number, or the center is not a vector.
 
     Example:
-        >>> Ball(2.0).with_dimension(2).reach(np.zeros(2), np.array([[0.0, 4.0]]))
+        >>> BallSet(2.0).with_dimension(2).reach(np.zeros(2), np.array([[0.0, 4.0]]))
         array([0.5])
     """
 
@@ -283,13 +282,13 @@ class Ball(Ellipsoid):
         self._measure(self.radius * np.eye(self.middle.size), self.radius)
 
     def with_dimension(self, dimension: int) -> Convex:
-        return Ball(self.radius, np.zeros(dimension)) if self.center is None else super().with_dimension(dimension)
+        return BallSet(self.radius, np.zeros(dimension)) if self.center is None else super().with_dimension(dimension)
 
     def description(self) -> dict[str, Any]:
         return {"kind": "ball", "radius": self.radius, "center": None if self.center is None else self.center.tolist()}
 
 
-class Box(Convex):
+class BoxSet(Convex):
     """The points x with low ≤ x ≤ high in every feature.
 
     Args:
@@ -300,7 +299,7 @@ class Box(Convex):
         InvalidActions: `low` is not below `high`, or their lengths differ.
 
     Example:
-        >>> Box([0.0, 0.0], [1.0, 2.0]).vertices.tolist()
+        >>> BoxSet([0.0, 0.0], [1.0, 2.0]).vertices.tolist()
         [[0.0, 0.0], [0.0, 2.0], [1.0, 0.0], [1.0, 2.0]]
     """
 

@@ -44,7 +44,6 @@ class Division:
         return hash_segment(join_segments(names))
 
     def get_segment_name(self, key: int) -> str:
-        """Return the name of a segment."""
         return get_segment_name(key)
 
     def list_names(self, keys: Floats) -> set[str]:
@@ -77,7 +76,6 @@ class ScoreDivision(Division):
 
     @property
     def name(self) -> str:
-        """The name of the score."""
         return self.score.name
 
     @cached_property
@@ -89,7 +87,6 @@ class ScoreDivision(Division):
         return self.score.bucket_names
 
     def get_segment_name(self, key: int) -> str:
-        """Return the name of a bucket."""
         return self._bucket_names[key]
 
     def list_names(self, keys: Floats) -> set[str]:
@@ -171,3 +168,9 @@ def join_segments(names: Sequence[str]) -> str:
     if len(names) == 1:
         return names[0]
     return ", ".join(name.replace("\\", "\\\\").replace(",", "\\,") for name in names)
+
+
+def name_segment(policy: Any, signal: str, key: int) -> str:
+    problem = getattr(policy, "problem", None)
+    division = None if problem is None else problem.get_division(signal)
+    return get_segment_name(key) if division is None else str(division.get_segment_name(key))

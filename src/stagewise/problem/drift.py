@@ -11,7 +11,7 @@ from stagewise.problem.window import UNITS, parse_seconds
 JUMPS = "jumps"
 DAY = UNITS["d"]
 LONGEST = 3.0 * DAY  # step of the grid, so that changes are found soon where means hardly move
-STEPS = 64  # of the grid of epochs, in the time in which a mean may move by its limit
+STEPS = 48  # of the grid of epochs, in the time in which a mean may move by its limit
 EXPECTED = "'0.005/30d' (a slope), ('0.01', '30d') (a budget in any window of that length) or 'jumps'"
 
 
@@ -56,11 +56,11 @@ class Drift(NamedTuple):
         slowest = float((2.0 * max(rate, 1e-6) * confidence * self.slope / per_second) ** (1.0 / 3.0))
         return rate + self.budget + self.slope * lag + 1.5 * slowest
 
-    def to_settings(self, column: int, ceiling: float) -> list[float]:
-        """Return the numbers that `models.epochs` reads; `column` holds the time."""
+    def to_settings(self, column: int, ceiling: float, noise: float = 0.0) -> list[float]:
+        """Return the numbers that `models.epochs` reads; `column` holds the time; no noise: bounded outcomes."""
         step = self.compute_step(ceiling)
         window = self.seconds / step if self.is_budget else 0.0
-        return [float(column), step, self.slope * step, self.budget, window]
+        return [float(column), step, self.slope * step, self.budget, window, noise]
 
     def __str__(self) -> str:
         if self.amount == 0.0:
@@ -69,9 +69,9 @@ class Drift(NamedTuple):
         return f"the mean moves by at most {self.amount:g} " + (f"in any {days}" if self.is_budget else f"per {days}")
 
 
-def can_drift(model: str | None, has_modulus: bool) -> bool:
-    """Return whether the drift of a model is bounded: of rates any, of linear costs a slope or a budget."""
-    return model in (None, "rates") or (model == "linear" and has_modulus)
+def can_drift(model: str | None, has_modulus: bool, has_noise: bool = False) -> bool:
+    """Return whether the drift of a model is bounded: of rates any, of others a slope or a budget."""
+    return (has_modulus or not has_noise) if model in (None, "rates") else model == "linear" and has_modulus
 
 
 def normalise_drift(value: Any) -> Any:

@@ -210,7 +210,7 @@ class InvalidActions(StagewiseError):
     Example:
         >>> import stagewise as sw
         >>> try:
-        ...     sw.Arms(2).only([5])
+        ...     sw.ArmSet(2).only([5])
         ... except sw.InvalidActions as error:
         ...     print(error.code)
         unknown_action

@@ -73,8 +73,8 @@ class FiniteFunctionClass:
         for index, row in enumerate(self.features):
             column = self._columns.setdefault(row.tobytes(), self.functions[:, index])
             if not np.array_equal(column, self.functions[:, index]):
-                problem = f"the listed actions contain {safe_repr(row.tolist())} twice with different values"
-                raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, problem)
+                problem = "the listed actions contain {row} twice with different values"
+                raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, problem, row=safe_repr(row.tolist()))
 
     @property
     def callables(self) -> bool:

@@ -13,7 +13,7 @@ from stagewise.problem.errors import ErrorCode, InvalidActions
 FLAT = 1e-10  # relative tolerance of zero singular values
 
 
-class Polytope(Convex):
+class PolytopeSet(Convex):
     """The mixtures of vertices, or the points x with A x ≤ b.
 
     The vertices can span less than the whole space, as those of a simplex do; half-spaces must leave a bounded set with
@@ -28,7 +28,7 @@ class Polytope(Convex):
         InvalidActions: The set is empty, unbounded or degenerate.
 
     Example:
-        >>> triangle = Polytope(A=[[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], b=[0.0, 0.0, 1.0])
+        >>> triangle = PolytopeSet(A=[[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], b=[0.0, 0.0, 1.0])
         >>> sorted(abs(triangle.vertices).round(12).tolist())
         [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
     """
@@ -94,7 +94,7 @@ def check_halfspaces(matrix: Any, limits: Any) -> tuple[Floats, Floats]:
         shapes, rule = (rows.shape, ends.shape), "(faces, d) and (faces,)"
         raise InvalidActions.must_be(ErrorCode.WRONG_SHAPE, "the shape of the polytope's A and b", shapes, rule)
     for i in np.flatnonzero(np.linalg.norm(rows, axis=1) == 0.0):
-        raise degenerate(f"has a zero in row {i} of A, where a direction is needed")
+        raise degenerate("has a zero in row {i} of A, where a direction is needed", i=i)
     return rows, ends
 
 
@@ -127,15 +127,16 @@ def compute_faces(points: Floats) -> tuple[Faces, npt.NDArray[np.intp]]:
     try:
         hull = ConvexHull(within)
     except QhullError as error:
-        raise degenerate(f"has {len(points)} vertices, whose faces cannot be found: {get_reason(error)}") from None
+        template = "has {points_count} vertices, whose faces cannot be found: {error}"
+        raise degenerate(template, points_count=len(points), error=get_reason(error)) from None
     equations = np.unique(hull.equations, axis=0)
     faces = Faces(origin, basis, equations[:, :-1].copy(), -equations[:, -1], size)
     return faces, np.sort(hull.vertices)
 
 
-def degenerate(problem: str) -> InvalidActions:
+def degenerate(problem: str, /, **details: Any) -> InvalidActions:
     """Return the error of a polytope that cannot be an action set."""
-    return InvalidActions(ErrorCode.INVALID_ACTION_SET, "the polytope {problem}", problem=problem)
+    return InvalidActions(ErrorCode.INVALID_ACTION_SET, "the polytope " + problem, **details)
 
 
 def get_reason(error: Exception) -> str:
@@ -156,7 +157,7 @@ def enumerate_vertices(rows: Floats, ends: Floats) -> Floats:
     try:
         found = HalfspaceIntersection(np.column_stack([units, -reaches]), center).intersections
     except QhullError as error:
-        raise degenerate(f"has half-spaces whose vertices cannot be found: {get_reason(error)}") from None
+        raise degenerate("has half-spaces whose vertices cannot be found: {error}", error=get_reason(error)) from None
     _, first = np.unique(np.round((found - center) / radius, 9), axis=0, return_index=True)
     vertices: Floats = found[np.sort(first)]
     return vertices
@@ -173,8 +174,8 @@ def check_halfspaces_bounded(units: Floats) -> None:
     spanning = np.linalg.matrix_rank(units) == d
     balanced = linprog(np.ones(count), A_eq=units.T, b_eq=np.zeros(d), bounds=(1.0, None), method="highs")
     if not spanning or balanced.status != 0:
-        problem = f"is unbounded with its {count} half-spaces; add the missing ones, since an action set is bounded"
-        raise degenerate(problem)
+        problem = "is unbounded with its {count} half-spaces; add the missing ones, since an action set is bounded"
+        raise degenerate(problem, count=count)
 
 
 def find_chebyshev_ball(units: Floats, reaches: Floats) -> tuple[Floats, float]:
@@ -187,8 +188,10 @@ def find_chebyshev_ball(units: Floats, reaches: Floats) -> tuple[Floats, float]:
     bounds = [(None, None)] * d + [(0.0, None)]
     found = linprog(cost, A_ub=np.column_stack([units, np.ones(count)]), b_ub=reaches, bounds=bounds, method="highs")
     if found.status != 0:
-        raise degenerate(f"is empty: its {count} half-spaces have no point in common")
+        raise degenerate("is empty: its {count} half-spaces have no point in common", count=count)
     radius = float(found.x[-1])
     if not radius > 1e-9 * max(1.0, float(np.abs(reaches).max())):
-        raise degenerate(f"is flat, containing no ball of radius above {radius:.3g}; give its vertices instead")
+        raise degenerate(
+            "is flat, containing no ball of radius above {radius:.3g}; give its vertices instead", radius=radius
+        )
     return found.x[:-1], radius

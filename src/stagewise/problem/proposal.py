@@ -94,8 +94,8 @@ def check_eligible(offer: Offer, name: Any, index: int) -> int:
     """Return the index of a proposed action, or raise where it is not offered in this call."""
     if not offer.is_eligible(index):
         names = join_names([offer.names[i] for i in offer.eligible or ()])
-        text = f"propose has {safe_repr(name)}, which is not among the actions of this call, {names}"
-        raise InvalidActions(ErrorCode.UNKNOWN_ACTION, text)
+        text = "propose has {name}, which is not among the actions of this call, {names}"
+        raise InvalidActions(ErrorCode.UNKNOWN_ACTION, text, name=safe_repr(name), names=names)
     return index
 
 
@@ -119,6 +119,6 @@ def parse_scores(scores: Any, offer: Offer, score_range: tuple[float, float]) ->
         return np.array(values, dtype=np.float64)
     absent = [offer.names[i] for i, value in enumerate(values) if value is None and offer.is_eligible(i)]
     if absent:
-        text = f"scores lacks {join_names(absent)}; every action of the call needs a score (only= leaves actions out)"
-        raise InvalidActions(ErrorCode.MISSING_VALUE, text)
+        text = "scores lacks {absent}; every action of the call needs a score (only= leaves actions out)"
+        raise InvalidActions(ErrorCode.MISSING_VALUE, text, absent=join_names(absent))
     return np.array([0.0 if value is None else value for value in values])

@@ -100,7 +100,6 @@ class RiskScore(StrictSettings):
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _check_cuts(self, what: str) -> tuple[float, ...]:
-        """Return the cut points."""
         low, high = self.ends
         subject, parts = f"the buckets of {what}", 10 if self.buckets is None else self.buckets
         parts = check_integer(parts, subject, f"from 2 to {MOST_BUCKETS}", 2, MOST_BUCKETS)

@@ -29,8 +29,8 @@ class SafeAction:
     """The action that is known to be safe before learning: a feature vector or an arm.
 
     Unknown means (None) are estimated by playing the safe action until its slack is certain. With neither features nor
-    arm, every round's action set names its safe action: `FiniteSet(features, safe=0)`, `Rays(targets, safe=x0)`. `cost`
-    is then an upper and `reward` a lower bound for all rounds (docs/theory/context.md).
+    arm, every round's action set names its safe action: `FiniteSet(features, safe=0)`, `RaySet(targets, safe=x0)`.
+    `cost` is then an upper and `reward` a lower bound for all rounds (docs/theory/context.md).
 
     Raises:
         InvalidProblem: Both features and arm are given, or a value is invalid.

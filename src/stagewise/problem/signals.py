@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self, get_args
 
 from stagewise.problem.checks import (
@@ -11,6 +11,7 @@ from stagewise.problem.checks import (
     check_name,
     check_number,
     check_outcome,
+    check_positive,
     check_unique_names,
 )
 from stagewise.problem.drift import Drift, can_drift, normalise_drift, parse_drift
@@ -141,6 +142,9 @@ class Limit(Signal):
     segments; promised to the average user of every segment."""
     score: str | RiskScore | None = None
     """The risk score by whose buckets rates are kept; promised to the average user of every bucket."""
+    noise: float | None = None
+    """R, for numbers that vary little around their means: outcomes are R-sub-Gaussian (normal ones have R as their
+    standard deviation), where R is below half of the range; only for rates. None: they lie anywhere in the range."""
     drift: str | Sequence[str | float] | None = None
     """How far a mean may move: "0.005/30d" in proportion to time, ("0.01", "30d") within any time of that length, and
     for rates "jumps", where it is constant until it jumps, which is found later; None: means are constant."""
@@ -150,8 +154,12 @@ class Limit(Signal):
     on_mismatch: OnMismatch | None = None
     """If it matters who gets an action, though the limit is promised to an average user: "stop" plays the safe action
     until a person acknowledges it; "warn" or None: `health` tells it."""
+    name: str | None = field(default=None, compare=False)
+    """The name of the signal, in a list of limits; a mapping from names to limits gives it."""
 
     def __post_init__(self) -> None:
+        if self.name is not None:
+            check_name(self.name, "the name of a limit")
         object.__setattr__(self, "by", parse_by(self.by, "a limit"))
         object.__setattr__(self, "score", parse_score(self.score))
         object.__setattr__(self, "drift", normalise_drift(self.drift))
@@ -169,10 +177,24 @@ class Limit(Signal):
             if self.score is not None and value is not None:
                 fact, remedy = "its rates are kept by the buckets of a score", "leave one of them out"
                 raise InvalidProblem.conflict(f"the {name} of a limit", value, fact, remedy)
-        if self.modulus is not None and not can_drift(self.model, self.modulus.amount > 0.0):
-            fact = f"its model is {self.model!r}"
+        if self.noise is not None:
+            self._check_noise()
+        has_noise = self.noise is not None
+        if self.modulus is not None and not can_drift(self.model, self.modulus.amount > 0.0, has_noise):
+            fact = "a noise is declared" if has_noise else f"its model is {self.model!r}"
             remedy = "leave one of them out, since only rates may jump, and only rates and linear costs drift"
             raise InvalidProblem.conflict("the drift of a limit", self.drift, fact, remedy)
+
+    def _check_noise(self) -> None:
+        """Raise InvalidProblem for a noise that is out of range, or of a model that has none."""
+        noise, most = check_positive(self.noise, "the noise of a limit"), 0.5 * (self.high - self.low)
+        if not noise < most:
+            rule = f"below {most:g}, half of the range of its outcomes, since any outcomes there have that noise"
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "the noise of a limit", noise, rule)
+        if self.model not in (None, "rates") or self.score is not None:
+            fact = f"its model is {self.model!r}" if self.score is None else "its rates are kept by a score"
+            remedy = "leave one of them out, since only rates by action and segment can have a noise"
+            raise InvalidProblem.conflict("the noise of a limit", noise, fact, remedy)
 
     @property
     def modulus(self) -> Drift | None:
@@ -250,17 +272,33 @@ def scale_outcome(signal: Reward | Limit, name: str, value: Any) -> float:
 
 
 def check_limits(value: Any) -> dict[str, Limit]:
-    """Return limits by name."""
+    """Return limits by name, from a mapping or from limits that have their names.
+
+    >>> check_limits([Limit(0.02, name="opt_out")]) == check_limits({"opt_out": 0.02})
+    True
+    """
+    listed = [value] if isinstance(value, Limit) else value
+    if isinstance(listed, list | tuple) and all(isinstance(limit, Limit) and limit.name for limit in listed):
+        check_unique_names([limit.name for limit in listed], "names of limits")
+        value = {limit.name: limit for limit in listed}
     if not isinstance(value, Mapping) or not value:
-        rule = "a mapping from names to Limit(...), with at least one limit"
+        rule = "a mapping from names to Limit(...), or a list of Limit(..., name=...), with at least one limit"
         raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "limits", value, rule)
-    limits = check_mapping(value, "limits")
-    for name, limit in limits.items():
-        check_name(name, "the name of a limit")
-        if not isinstance(limit, Limit):
-            rule = f"Limit({safe_repr(limit)}, ...)"
-            raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the limit of {name!r}", limit, rule)
-    return limits
+    return {name: name_limit(name, limit) for name, limit in check_mapping(value, "limits").items()}
+
+
+def name_limit(name: str, value: Any) -> Limit:
+    """Return the limit with this name; a bare number, `AtLeast` or `TimesSafe` has no other settings."""
+    check_name(name, "the name of a limit")
+    if isinstance(value, int | float | AtLeast | TimesSafe) and not isinstance(value, bool):
+        return Limit(value, name=name)
+    if not isinstance(value, Limit):
+        rule = f"Limit({safe_repr(value)}, ...)"
+        raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"the limit of {name!r}", value, rule)
+    if value.name not in (None, name):
+        fact, remedy = f"the mapping calls it {name!r}", "leave one of them out"
+        raise InvalidProblem.conflict("the name of a limit", value.name, fact, remedy)
+    return replace(value, name=name)
 
 
 def scale_limit(name: str, limit: Limit) -> Any:
@@ -268,10 +306,8 @@ def scale_limit(name: str, limit: Limit) -> Any:
     below, relative, value = parse_threshold(limit.value)
     if relative:
         if limit.safe_bound is None:
-            problem = (
-                f"the limit of {name!r} is relative to the safe action, whose mean is unknown; give its safe_bound"
-            )
-            raise InvalidProblem(ErrorCode.SAFE_COST_UNKNOWN, problem)
+            problem = "the limit of {name!r} is relative to the safe action, whose mean is unknown; give its safe_bound"
+            raise InvalidProblem(ErrorCode.SAFE_COST_UNKNOWN, problem, name=name)
         value = check_number(value, f"the factor of {name!r}") * limit.safe_bound
     exact = check_number(value, f"the limit of {name!r}")
     if not limit.low < exact < limit.high:
@@ -289,7 +325,6 @@ def scale_limit(name: str, limit: Limit) -> Any:
 
 
 def describe_limit(limit: Limit) -> str:
-    """Return a limit as text."""
     below, relative, value = parse_threshold(limit.value)
     of = "" if limit.safe_bound is None else f" {limit.safe_bound:g}"
     return f"{'at least' if below else 'at most'} {value:g}" + f" times the safe action's{of}" * relative
@@ -344,5 +379,6 @@ def encode_limit(limit: Limit) -> dict[str, Any]:
         problem = "a lower limit relative to the safe action cannot be written to a file; give the limit as a number"
         raise InvalidProblem(ErrorCode.NOT_SERIALIZABLE, problem)
     way = "at_least" if below else "times_safe" if relative else "at_most"
-    del settings["value"]
+    for known in ("value", "name"):  # the table has the name
+        settings.pop(known, None)
     return {way: value if math.isfinite(value) else None, **settings}

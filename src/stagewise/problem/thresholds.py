@@ -206,7 +206,6 @@ def resolve_value(entry: ThresholdParts, name: str, cost: float, moving: bool) -
 
 
 def list_thresholds(threshold: Any) -> tuple[list[Any], tuple[str, ...]]:
-    """Return the thresholds and their names."""
     if isinstance(threshold, Mapping):
         threshold = check_mapping(threshold, "threshold")
         for name in threshold:

@@ -87,7 +87,6 @@ def parse_seconds(length: Any, what: str = "the length of a window") -> float:
 
 
 def check_windows(value: Any, names: Sequence[str]) -> dict[str, OutcomeWindow]:
-    """Return windows by the names of signals."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -122,7 +121,6 @@ def parse_timestamp(value: Any) -> float:
 
 
 def check_clock(value: Any) -> Callable[[], float]:
-    """Return a clock function."""
     if not callable(value):
         rule = "a function that returns seconds, such as time.time"
         raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "clock", value, rule)

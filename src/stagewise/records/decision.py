@@ -15,7 +15,7 @@ from stagewise.problem.safe_action import decode_round_safe_action
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
 from stagewise.records.explanation import Basis, Estimates, Explanation, format_table
 from stagewise.records.proposal_status import ProposalStatus, summarize_proposal
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 
 Floats = npt.NDArray[np.float64]
 DIGITS = 12  # of a round in an id, at least
@@ -42,7 +42,6 @@ def parse_decision_id(id_: str) -> tuple[str, int] | None:
 
 
 def format_estimate(value: float | None) -> str:
-    """Return an estimate as text."""
     return "without estimate" if value is None else f"{value:.4g}"
 
 
@@ -112,7 +111,7 @@ class Decision(DecisionFields):
     Example:
         >>> import stagewise as sw
         >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-        >>> decision = policy.decide(policy.start(), sw.Arms(2), sw.RandomKey(seed=1))
+        >>> decision = policy.decide(policy.start(), sw.ArmSet(2), sw.RandomKey(seed=1))
         >>> decision.probabilities.round(6), decision.pessimistic_cost.round(6), decision.reason
         (array([0.8, 0.2, 0. ]), array([0.2]), None)
     """
@@ -135,7 +134,7 @@ class Decision(DecisionFields):
         return -1 if self.action_index is None else self.action_index
 
     @property
-    def reason(self) -> Reason | None:
+    def reason(self) -> FallbackReason | None:
         """Why only the safe action is played, as a code; None where another action can be played."""
         details = self.reason_details
         return None if details is None else details.reason  # type: ignore[return-value]  # trips are no reasons of it
@@ -210,11 +209,8 @@ class Decision(DecisionFields):
         try:
             return ProblemDecision._read(content) if "limits" in content else Decision._read(content)
         except (LookupError, TypeError, ValueError, AttributeError):
-            raise InvalidOutcome(
-                ErrorCode.WRONG_TYPE,
-                "the decision is {decision}; it must be the result of Decision.to_dict()",
-                decision=safe_repr(content),
-            ) from None
+            template = "the decision is {decision}; it must be the result of Decision.to_dict()"
+            raise InvalidOutcome(ErrorCode.WRONG_TYPE, template, decision=safe_repr(content)) from None
 
     @classmethod
     def _read(cls, content: Mapping[str, Any]) -> "Decision":
@@ -254,7 +250,7 @@ class Decision(DecisionFields):
         Example:
             >>> import stagewise as sw
             >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-            >>> decision = policy.decide(policy.start(), sw.Arms(2), sw.RandomKey(seed=1))
+            >>> decision = policy.decide(policy.start(), sw.ArmSet(2), sw.RandomKey(seed=1))
             >>> round(decision.estimated_reward, 6), decision.estimated_cost.round(6)
             (0.18, array([0.1]))
         """
@@ -268,7 +264,6 @@ class Decision(DecisionFields):
         return None if estimates is None else estimates.costs
 
     def _estimates(self) -> Estimates | None:
-        """Return the estimates of the decision."""
         return self._saved_estimates if self._table is None else self._table.estimates()
 
     def explain(self) -> Explanation:
@@ -283,7 +278,7 @@ class Decision(DecisionFields):
         Example:
             >>> import stagewise as sw
             >>> policy = sw.AlwaysSafe(safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.1)
-            >>> print(str(policy.decide(policy.start(), sw.Arms(2)).explain()).partition(",")[0])
+            >>> print(str(policy.decide(policy.start(), sw.ArmSet(2)).explain()).partition(",")[0])
             round 0: arm 0
         """
         if self._table is None:
@@ -384,7 +379,7 @@ class ProblemDecision(Decision):
         Example:
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
-            >>> agent = sw.Agent(sw.Problem(actions=["nothing", "offer"], safe="nothing", **signals))
+            >>> agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals))
             >>> status = agent.decide(propose="offer").proposal
             >>> round(status.overlap, 6), status.binding
             (0.02, ('opt_out',))

@@ -78,7 +78,6 @@ class Table(NamedTuple):
         return any(row.proposed is not None for row in self.rows)
 
     def cells(self, row: Row) -> list[str]:
-        """Return the cells of a row."""
         values = {
             "estimate": row.estimate,
             "sampled": row.sampled,
@@ -109,7 +108,6 @@ class Explanation(str):
 
     @classmethod
     def of(cls, text: str, table: Table | None) -> "Explanation":
-        """Return an explanation with the table that its text shows."""
         self = cls(text)
         self._table = table
         return self

@@ -30,7 +30,6 @@ def render_html(*parts: str | Columns) -> str:
 
 
 def render_table(table: Columns) -> str:
-    """Return a table."""
     right = set(table.right)
     styles = [CELL.format(side="right" if index in right else "left") for index in range(len(table.titles))]
     head = render_row("th", table.titles, [style + RULE for style in styles])
@@ -39,6 +38,5 @@ def render_table(table: Columns) -> str:
 
 
 def render_row(tag: str, cells: Sequence[str], styles: Sequence[str]) -> str:
-    """Return one row of a table."""
     columns = [f'<{tag} style="{style}">{escape(cell)}</{tag}>' for cell, style in zip(cells, styles, strict=True)]
     return f"<tr>{''.join(columns)}</tr>"

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from stagewise.problem.formatting import format_average, format_count
 
 
-class Reason(StrEnum):
+class FallbackReason(StrEnum):
     """Why only the safe action is played.
 
     The codes never change; the sentences may. Compare codes.
 
     Example:
-        >>> Reason("no_better_action") is Reason.NO_BETTER_ACTION, str(Reason.KILLED)
+        >>> FallbackReason("no_better_action") is FallbackReason.NO_BETTER_ACTION, str(FallbackReason.KILLED)
         (True, 'killed')
     """
 
@@ -136,18 +136,18 @@ class ReasonDetails(NamedTuple):
         details: The data of the sentence, as JSON holds them.
 
     Example:
-        >>> cause = ReasonDetails.of(Reason.OUTSIDE_CANARY, share=0.1)
+        >>> cause = ReasonDetails.of(FallbackReason.OUTSIDE_CANARY, share=0.1)
         >>> cause.message
         'canary: outside the 0.1 of decisions that the policy makes'
         >>> ReasonDetails.from_json(cause.to_json()) == cause
         True
     """
 
-    reason: Reason | TripReason
+    reason: FallbackReason | TripReason
     details: Mapping[str, Any] = {}
 
     @classmethod
-    def of(cls, reason: Reason | TripReason, **details: Any) -> "ReasonDetails":
+    def of(cls, reason: FallbackReason | TripReason, **details: Any) -> "ReasonDetails":
         """Build a cause from a reason and its data.
 
         Args:
@@ -158,7 +158,7 @@ class ReasonDetails(NamedTuple):
             The cause.
 
         Example:
-            >>> ReasonDetails.of(Reason.CUSTOM, message="night").details
+            >>> ReasonDetails.of(FallbackReason.CUSTOM, message="night").details
             {'message': 'night'}
         """
         return cls(reason, {name: to_json_scalar(value) for name, value in details.items()})
@@ -178,7 +178,7 @@ class ReasonDetails(NamedTuple):
                 another type).
 
         Example:
-            >>> ReasonDetails.from_json(["experiment_off", {}]).reason is Reason.EXPERIMENT_OFF
+            >>> ReasonDetails.from_json(["experiment_off", {}]).reason is FallbackReason.EXPERIMENT_OFF
             True
         """
         reason, details = content
@@ -194,7 +194,7 @@ class ReasonDetails(NamedTuple):
     @property
     def contradicts(self) -> bool:
         """Whether the data contradict a declared value."""
-        return self.reason is Reason.ASSUMPTION_CONTRADICTED
+        return self.reason is FallbackReason.ASSUMPTION_CONTRADICTED
 
     def to_json(self) -> list[Any]:
         """Return the code and its data as JSON holds them.
@@ -203,15 +203,15 @@ class ReasonDetails(NamedTuple):
             A list of two: the code as text and a dictionary of the data.
 
         Example:
-            >>> ReasonDetails.of(Reason.OUTSIDE_CANARY, share=0.1).to_json()
+            >>> ReasonDetails.of(FallbackReason.OUTSIDE_CANARY, share=0.1).to_json()
             ['outside_canary', {'share': 0.1}]
         """
         return [str(self.reason), dict(self.details)]
 
 
-def parse_reason(code: Any) -> Reason | TripReason:
+def parse_reason(code: Any) -> FallbackReason | TripReason:
     """Return the reason of a code, or raise ValueError."""
-    return TripReason(code) if code in TRIP_CODES else Reason(code)
+    return TripReason(code) if code in TRIP_CODES else FallbackReason(code)
 
 
 def to_json_scalar(value: Any) -> Any:
@@ -223,10 +223,10 @@ def to_json_scalar(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def build_message(reason: Reason | TripReason, details: Details) -> str:
+def build_message(reason: FallbackReason | TripReason, details: Details) -> str:
     """Return the sentence of a code and its data; no other function makes one.
 
-    >>> build_message(Reason.EXPERIMENT_OFF, {})
+    >>> build_message(FallbackReason.EXPERIMENT_OFF, {})
     'the experiment is off'
     """
     return make_text(MESSAGES[reason], details)
@@ -438,31 +438,33 @@ def describe_tripped(details: Details) -> str:
     return f"stopped by {details['actor']}: {build_message(TripReason(details['trip']), details['details'])}"
 
 
-MESSAGES: dict[Reason | TripReason, Message] = {
-    Reason.NO_BETTER_ACTION: "the safe action has the highest upper confidence bound",
-    Reason.SAFE_ACTION_COST_UNCERTAIN: "the safe action is played to estimate its own cost, which is still uncertain",
-    Reason.NO_CERTIFIED_ACTION: "no listed action is certified safe",
-    Reason.BOUNDS_NOT_FINITE: "the confidence bounds are not finite",
-    Reason.NO_PLAUSIBLE_FUNCTION: (
+MESSAGES: dict[FallbackReason | TripReason, Message] = {
+    FallbackReason.NO_BETTER_ACTION: "the safe action has the highest upper confidence bound",
+    FallbackReason.SAFE_ACTION_COST_UNCERTAIN: (
+        "the safe action is played to estimate its own cost, which is still uncertain"
+    ),
+    FallbackReason.NO_CERTIFIED_ACTION: "no listed action is certified safe",
+    FallbackReason.BOUNDS_NOT_FINITE: "the confidence bounds are not finite",
+    FallbackReason.NO_PLAUSIBLE_FUNCTION: (
         "no function of a class explains the data: the class lacks the true function, or the noise is larger than "
         "declared"
     ),
-    Reason.SOLVER_FAILED: "the solver found no mixture",
-    Reason.HORIZON_EXCEEDED: "the horizon has passed, so the confidence radii are no longer valid",
-    Reason.MIXTURE_WEIGHT_UNDERFLOW: "the safe weight of every better action is below floating-point precision",
-    Reason.PROPOSAL_NOT_CERTIFIED: "no part of the proposal is certified safe",
-    Reason.ALWAYS_SAFE: "this policy always plays the safe action",
-    Reason.CUSTOM: "{message}",
-    Reason.ASSUMPTION_CONTRADICTED: describe_contradiction,
-    Reason.KILLED: "killed by {actor}: {note}",
-    Reason.TRIPPED: describe_tripped,
-    Reason.EXPERIMENT_OFF: "the experiment is off",
-    Reason.SHADOW: "shadow mode: the safe action is served and the policy's choice is logged",
-    Reason.OUTSIDE_CANARY: "canary: outside the {share:.4g} of decisions that the policy makes",
-    Reason.SERVER_NOT_READY: "the server has not read its log yet; the safe action is served until then",
-    Reason.DECISION_FAILED: "the server failed to decide (see its log); the safe action is served",
-    Reason.LOG_WRITE_FAILED: "the decision could not be logged, so the safe action is served: {error}",
-    Reason.SERVER_UNAVAILABLE: "{error}",
+    FallbackReason.SOLVER_FAILED: "the solver found no mixture",
+    FallbackReason.HORIZON_EXCEEDED: "the horizon has passed, so the confidence radii are no longer valid",
+    FallbackReason.MIXTURE_WEIGHT_UNDERFLOW: "the safe weight of every better action is below floating-point precision",
+    FallbackReason.PROPOSAL_NOT_CERTIFIED: "no part of the proposal is certified safe",
+    FallbackReason.ALWAYS_SAFE: "this policy always plays the safe action",
+    FallbackReason.CUSTOM: "{message}",
+    FallbackReason.ASSUMPTION_CONTRADICTED: describe_contradiction,
+    FallbackReason.KILLED: "killed by {actor}: {note}",
+    FallbackReason.TRIPPED: describe_tripped,
+    FallbackReason.EXPERIMENT_OFF: "the experiment is off",
+    FallbackReason.SHADOW: "shadow mode: the safe action is served and the policy's choice is logged",
+    FallbackReason.OUTSIDE_CANARY: "canary: outside the {share:.4g} of decisions that the policy makes",
+    FallbackReason.SERVER_NOT_READY: "the server has not read its log yet; the safe action is served until then",
+    FallbackReason.DECISION_FAILED: "the server failed to decide (see its log); the safe action is served",
+    FallbackReason.LOG_WRITE_FAILED: "the decision could not be logged, so the safe action is served: {error}",
+    FallbackReason.SERVER_UNAVAILABLE: "{error}",
     TripReason.OBSERVED_COST_ABOVE_LIMIT: (
         "{limit!r} averages {beyond} {mean:.4g} of its range over {count:,} decisions, {forbidden} its limit "
         "(significance level {level:.2g})"

@@ -7,18 +7,18 @@ from typing import Any
 
 from opentelemetry._logs import Logger, SeverityNumber, get_logger
 
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 
 EVENT_NAME = "feature_flag.evaluation"
 WELL_KNOWN = {
     None: "split",
-    Reason.EXPERIMENT_OFF: "disabled",
-    Reason.KILLED: "disabled",
-    Reason.TRIPPED: "disabled",
-    Reason.DECISION_FAILED: "error",
-    Reason.LOG_WRITE_FAILED: "error",
-    Reason.SERVER_UNAVAILABLE: "error",
-    Reason.SERVER_NOT_READY: "error",
+    FallbackReason.EXPERIMENT_OFF: "disabled",
+    FallbackReason.KILLED: "disabled",
+    FallbackReason.TRIPPED: "disabled",
+    FallbackReason.DECISION_FAILED: "error",
+    FallbackReason.LOG_WRITE_FAILED: "error",
+    FallbackReason.SERVER_UNAVAILABLE: "error",
+    FallbackReason.SERVER_NOT_READY: "error",
 }
 """OpenTelemetry's word, where it has one for a reason."""
 

@@ -41,16 +41,20 @@ def build_row(words: str, declared: Any, real: Any, kept: Any = None) -> dict[st
 
 def build_noise_rows(policy: Any, world: Any, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the assumptions on the noise, or on the range of outcomes."""
-    declared = getattr(policy, "noise", None)
+    declared, scale = getattr(policy, "noise", None), "the noise is sub-Gaussian with at most this scale"
+    if noises := getattr(policy, "noises", {}):  # of costs by name
+        of_signal = [names.index(name) for name in noises]
+        real = {"bernoulli": np.full(len(names), 0.5), "shrunk": 0.5 * world.noise}.get(world.outcomes, world.noise)
+        return [build_row(scale, list(noises.values()), real[of_signal])]
     within = build_row("every outcome lies in [0, 1]", 1.0, 1.0, world.is_bounded)
     if declared is None and world.actions.dimension != 0:  # arms have no features
         return []
-    if declared is None and getattr(policy, "radius", "") != "paper":
+    if declared is None and getattr(policy, "interval", "") != "paper":
         return [within]
     scales = check_per_signal(1.0 if declared is None else declared, names, "noise")
     is_binary = world.outcomes == "bernoulli"  # numbers in [0, 1] are ½-sub-Gaussian
     real = np.full(len(names), 0.5) if is_binary else world.noise[: len(names)]
-    rows = [build_row("the noise is sub-Gaussian with at most this scale", scales, real)]
+    rows = [build_row(scale, scales, real)]
     return [*rows, within] if getattr(policy, "bounded_outcomes", False) else rows
 
 

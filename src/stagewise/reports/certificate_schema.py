@@ -146,14 +146,9 @@ def parse_certificate(text: str, path: Any) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         wrong = str(error)
     if not wrong and (content.get("format"), content.get("version")) != (FORMAT, VERSION):
-        raise InvalidFile(
-            ErrorCode.FILE_OF_OTHER_VERSION,
-            "{path} is not a certificate of this version of stagewise ({format} {version}); {reread_hint}",
-            path=path,
-            format=FORMAT,
-            version=VERSION,
-            reread_hint=REREAD_HINT,
-        )
+        template = "{path} is not a certificate of this version of stagewise ({format} {version}); {reread_hint}"
+        data = {"path": path, "format": FORMAT, "version": VERSION, "reread_hint": REREAD_HINT}
+        raise InvalidFile(ErrorCode.FILE_OF_OTHER_VERSION, template, **data)
     wrong = wrong or find_fault(content, FILE, "") or find_curve_fault(content["regret"])
     if wrong:
         template = "{path} is not a valid certificate: {wrong}; {reread_hint}"

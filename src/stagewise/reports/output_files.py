@@ -71,11 +71,15 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     except OSError as error:
         raise InvalidFile.cannot_be(ErrorCode.FILE_NOT_FOUND, folder, "read as a results folder", error) from None
     except (ValueError, RecursionError) as error:
-        raise reject_result(ErrorCode.FILE_CORRUPT, folder, f"its {MANIFEST} cannot be read: {error}") from None
+        raise reject_result(
+            ErrorCode.FILE_CORRUPT, folder, "its {manifest} cannot be read: {error}", manifest=MANIFEST, error=error
+        ) from None
     if not isinstance(entries, dict):
-        raise reject_result(ErrorCode.FILE_WRONG_KIND, folder, f"its {MANIFEST} holds a {type(entries).__name__}")
+        template = "its {manifest} holds a {kind}"
+        raise reject_result(ErrorCode.FILE_WRONG_KIND, folder, template, manifest=MANIFEST, kind=type(entries).__name__)
     if {"digest", "files"} & set(entries) and entries.pop("digest", None) != compute_manifest_digest(entries):
-        raise reject_result(ErrorCode.DIGEST_MISMATCH, folder, f"its {MANIFEST} was changed; {RESTORE_HINT}")
+        template = "its {manifest} was changed; {restore_hint}"
+        raise reject_result(ErrorCode.DIGEST_MISMATCH, folder, template, manifest=MANIFEST, restore_hint=RESTORE_HINT)
     return entries
 
 
@@ -87,14 +91,13 @@ def read_verified(path: Path, digest: str | None) -> bytes:
         reason = f"{get_os_reason(error)}; {RESTORE_HINT}"
         raise InvalidFile.cannot_be(ErrorCode.FILE_UNREADABLE, path, "read", reason) from None
     if compute_sha256(content) != digest:
-        reason = f"it was changed, as its SHA-256 is not the one in {MANIFEST}; {RESTORE_HINT}"
-        raise reject_result(ErrorCode.DIGEST_MISMATCH, path, reason)
+        reason = "it was changed, as its SHA-256 is not the one in {manifest}; {restore_hint}"
+        raise reject_result(ErrorCode.DIGEST_MISMATCH, path, reason, manifest=MANIFEST, restore_hint=RESTORE_HINT)
     return content
 
 
-def reject_result(code: ErrorCode, path: Path, reason: str) -> InvalidFile:
-    template = "{path} is not a complete result: {reason}"
-    return InvalidFile(code, template, path=format_path(path), reason=reason)
+def reject_result(code: ErrorCode, path: Path, reason: str, /, **details: Any) -> InvalidFile:
+    return InvalidFile(code, "{path} is not a complete result: " + reason, path=format_path(path), **details)
 
 
 def to_parquet(columns: dict[str, Any]) -> bytes:
@@ -107,5 +110,5 @@ def from_parquet(content: bytes, path: Path) -> dict[str, Any]:
     try:
         table = decode_parquet(content)
     except ValueError as error:
-        raise reject_result(ErrorCode.FILE_CORRUPT, path, f"it is no Parquet file: {error}") from None
+        raise reject_result(ErrorCode.FILE_CORRUPT, path, "it is no Parquet file: {error}", error=error) from None
     return {name: read_column(table, name) for name in table.column_names}

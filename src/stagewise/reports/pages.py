@@ -18,7 +18,7 @@ def render_document(title: str, body: str, *, narrow: bool = False, css: str = "
 
 
 def render_image(source: str, text: str, phone: str = "") -> str:
-    """Return an image, such as `style.embedded` gives; `words` say what it shows; `phone`: one for narrow windows."""
+    """Return an image, such as `to_data_uri` gives; `words` say what it shows; `phone`: one for narrow windows."""
     image = f"<img class=drawn alt='{html.escape(text, quote=True)}' src='{source}'>"
     if not phone:
         return image

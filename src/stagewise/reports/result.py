@@ -134,22 +134,17 @@ class Result:
         digests = manifest.pop("files", None)
         form = (manifest.pop("format", 0), manifest.pop("version", 0))
         if form != (FORMAT, VERSION) or not isinstance(digests, dict):
-            raise InvalidFile(
-                ErrorCode.FILE_OF_OTHER_VERSION,
-                "{folder} is not a result of this version of stagewise ({format} {version}); {restore_hint}",
-                folder=path,
-                format=FORMAT,
-                version=VERSION,
-                restore_hint=RESTORE_HINT,
-            )
+            template = "{folder} is not a result of this version of stagewise ({format} {version}); {restore_hint}"
+            data = {"folder": path, "format": FORMAT, "version": VERSION, "restore_hint": RESTORE_HINT}
+            raise InvalidFile(ErrorCode.FILE_OF_OTHER_VERSION, template, **data)
         curves, totals = (
             from_parquet(read_verified(path / name, digests.get(name)), path / name) for name in (CURVE_FILE, RUN_FILE)
         )
         try:
             return cls.from_tables(curves, totals, manifest)
         except (KeyError, ValueError, ZeroDivisionError) as error:
-            reason = f"its tables do not fit each other, {error!r}; {RESTORE_HINT}"
-            raise reject_result(ErrorCode.FILE_CORRUPT, path, reason) from None
+            reason = "its tables do not fit each other, {error!r}; {restore_hint}"
+            raise reject_result(ErrorCode.FILE_CORRUPT, path, reason, error=error, restore_hint=RESTORE_HINT) from None
 
     @classmethod
     def from_tables(cls, curves: dict[str, Any], totals: dict[str, Any], manifest: dict[str, Any]) -> "Result":

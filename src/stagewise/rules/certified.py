@@ -10,9 +10,7 @@ and plays the proposal where V̄ − (its lowest plausible reward) ≤ C w. Othe
 mixed back to safety, which satisfies this with C = 1 (docs/theory/caps.md). Safety depends on c⁺ alone. ν, C and the
 largest possible mean reward are at the end of the settings (see `layout`).
 
-CAPS on rays: the posterior sample's ray at its longest safe step, or the optimistic ray.
-
-CAPS on mixtures: the posterior sample's proposal, or the optimistic mixture made safe.
+On rays the sample's ray is played at its longest safe step; on mixtures the optimistic mixture is made safe.
 """
 
 import math
@@ -100,7 +98,7 @@ def fill_prices(layout: Ints, settings: Floats, bounds: Floats, value: float, pr
 
 @kernel
 def clip_draws(layout: Ints, settings: Floats, bounds: Floats) -> None:
-    """Clip every draw at its a-priori bound; it lies within the confidence bounds already (see `models.posterior`)."""
+    """Clip every draw at its a-priori bound; it lies within the confidence bounds already."""
     drawn = bounds[0, SAMPLED]
     for action in range(drawn.size):
         drawn[action] = min(drawn[action], compute_highest_reward(settings, bounds, action))

@@ -80,7 +80,6 @@ def build_solver(conic: ConicProblem) -> tuple[Any, Ints]:
 
 @cache
 def settings(refined: bool) -> Any:
-    """Return the settings of Clarabel."""
     import clarabel
 
     chosen = clarabel.DefaultSettings()

@@ -186,7 +186,6 @@ def write_action(code: int, features: Floats, layout: Ints, settings: Floats, ac
 
 
 def build_mixture_player(choose: Kernel) -> Kernel:
-    """Return the kernel of a rule that chooses a mixture by this kernel."""
 
     @kernel
     def play_mixture(

@@ -359,7 +359,6 @@ def finish_ray(
 
 
 def build_ray_player(choose: Kernel) -> Kernel:
-    """Return the kernel of a rule that chooses a ray by this kernel."""
 
     @kernel
     def play_ray(

@@ -161,7 +161,6 @@ def bound_over_ellipsoid(problem: OptimisticProblem, center: Floats, factor: Flo
 
 
 def to_ellipsoid_coordinates(problem: OptimisticProblem, center: Floats, factor: Floats) -> EllipsoidProblem:
-    """Return the problem in the coordinates of an ellipsoid."""
     pairs = [(norm @ factor, norm @ center) for norm in problem.norms]
     squares, pulls = [image.T @ image for image, _ in pairs], [image.T @ middle for image, middle in pairs]
     starts = [float(middle @ middle) for _, middle in pairs]

@@ -54,7 +54,6 @@ class AccessKeys:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the keys from the store."""
         rows = self._store.keys()
         self._rows, self._holders = {row.name: row for row in rows}, {}
 
@@ -115,11 +114,14 @@ class AccessKeys:
         if name in self._rows:
             raise Conflict(
                 ErrorCode.DUPLICATE_NAME,
-                f"a key {name!r} exists or existed; choose another name, since the audit log refers to keys by name",
+                "a key {name!r} exists or existed; choose another name, since the audit log refers to keys by name",
+                name=name,
             )
         key = f"sw_{name}_{secrets.token_hex(32)}"
         if not self._store.add_key(KeyRow(name, compute_key_digest(key), role, note, self._store.now())):
-            raise Conflict(ErrorCode.CONFLICT, f"a key {name!r} was created by another client in the meantime")
+            raise Conflict(
+                ErrorCode.CONFLICT, "a key {name!r} was created by another client in the meantime", name=name
+            )
         self.refresh()
         return key
 
@@ -128,9 +130,11 @@ class AccessKeys:
         self.refresh()
         holder = self.get_holder(name)
         if holder is None:
-            raise UnknownKey(ErrorCode.UNKNOWN_KEY, f"there is no active key {safe_repr(name)} to revoke")
+            raise UnknownKey(ErrorCode.UNKNOWN_KEY, "there is no active key {name} to revoke", name=safe_repr(name))
         if holder.role == ADMIN and self._admins() == [name]:
-            raise Conflict(ErrorCode.CONFLICT, f"{name!r} is the only admin key; create another admin key first")
+            raise Conflict(
+                ErrorCode.CONFLICT, "{name!r} is the only admin key; create another admin key first", name=name
+            )
         self._store.revoke_key(name, self._store.now())
         self.refresh()
 

@@ -4,6 +4,7 @@ The state of an experiment is the fold of its rows from its checkpoint on. A row
 each checkpoint, so it is sealed like every row; a checkpoint with another digest is not used.
 """
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,10 +12,11 @@ import msgspec
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr
-from stagewise.server.event_log import CONTROL, GLOBAL, PROBLEM, Event, compute_digest
+from stagewise.server.event_log import CONTROL, GLOBAL, PROBLEM, AppendRequest, Event, compute_digest, encode_canonical
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
-from stagewise.server.versions import ProblemVersion
+from stagewise.server.user_keys import open_rows
+from stagewise.server.versions import ProblemVersion, build_version
 
 Content = TypeVar("Content", bound=msgspec.Struct)
 
@@ -80,13 +82,11 @@ def read_content(store: Store, name: str, kind: type[Content]) -> Content | None
     row = store.row(GLOBAL, number)
     digests = {} if row is None else msgspec.json.decode(row.body).get("digests", {})
     if digests.get(name) != compute_digest(content).hex():
-        raise StoreUnavailable(
-            ErrorCode.DIGEST_MISMATCH,
+        template = (
             "the checkpoint of {name} is not the one whose digest is in row {number} of the log; restore the store "
-            "from a backup",
-            name=safe_repr(name or "all logs"),
-            number=number,
+            "from a backup"
         )
+        raise StoreUnavailable(ErrorCode.DIGEST_MISMATCH, template, name=safe_repr(name or "all logs"), number=number)
     return msgspec.msgpack.decode(content, type=kind)
 
 
@@ -98,13 +98,9 @@ def begin_fold(store: Store, name: str, version: ProblemVersion, feedback_timeou
         return StateFold(*settings)
     before = [one for one in checkpoint.states if one.version <= version.number]
     if not before:
-        raise StoreUnavailable(
-            ErrorCode.UNSUPPORTED,
-            "version {version} of {name} ended before row {seq}, and earlier rows are gone",
-            version=version.number,
-            name=safe_repr(name),
-            seq=checkpoint.seq,
-        )
+        template = "version {version} of {name} ended before row {seq}, and earlier rows are gone"
+        data = {"version": version.number, "name": safe_repr(name), "seq": checkpoint.seq}
+        raise StoreUnavailable(ErrorCode.UNSUPPORTED, template, **data)
     last = before[-1]
     if last.version == version.number:
         fold = StateFold(*settings)
@@ -122,7 +118,7 @@ def build_checkpoint(store: Store, name: str, versions: list[ProblemVersion], se
     for version in versions:
         fold = begin_fold(store, name, version)
         for event_page in iter_pages(store, name, fold.seq, seq):
-            fold.take(event_page)
+            fold.take(open_rows(store, event_page))
         problem = version.problem.to_dict()
         states.append(VersionState(version.number, problem, sorted(version.retired), fold.encode()))
     return Checkpoint(seq, states)
@@ -133,12 +129,8 @@ def iter_pages(store: Store, name: str, after: int, last: int) -> Any:
     while after < last:
         page = store.events(name, after, min(last - after, 10_000))
         if not page or page[0].seq != after + 1:
-            raise StoreUnavailable(
-                ErrorCode.STORE_CORRUPT,
-                "row {seq} of {name} is missing; run `stagewise audit verify`",
-                seq=after + 1,
-                name=safe_repr(name),
-            )
+            template = "row {seq} of {name} is missing; run `stagewise audit verify`"
+            raise StoreUnavailable(ErrorCode.STORE_CORRUPT, template, seq=after + 1, name=safe_repr(name))
         yield page
         after = page[-1].seq
 
@@ -149,3 +141,22 @@ def read_changes(store: Store, name: str, removal: Removal) -> list[Event]:
     rows = [row for kind in (CONTROL, PROBLEM) for row in store.iter_events_of_kind(name, kind)]
     kept = [row for row in rows if row.number <= removal.high and row.number not in removal.open]
     return [row._replace(seq=end) for row in sorted(kept)]
+
+
+def append_digests(
+    store: Store, what: str, contents: Mapping[str, bytes], actor: str, reason: str, **details: int
+) -> int:
+    """Append a control to the global log with the digests of new checkpoints; return its number."""
+    digests = {name: compute_digest(content).hex() for name, content in contents.items()}
+    body = {"what": what, "digests": digests, "actor": actor, "reason": reason, **details}
+    (result,) = store.append([AppendRequest(GLOBAL, CONTROL, "", encode_canonical(body))])
+    assert result.event is not None
+    return result.event.number
+
+
+def read_all_versions(store: Store, name: str) -> list[ProblemVersion]:
+    """Return all versions of a problem, in order."""
+    versions = list[ProblemVersion]()
+    for event in store.iter_events_of_kind(name, PROBLEM):
+        versions.append(build_version(versions[-1] if versions else None, event))
+    return versions

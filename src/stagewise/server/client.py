@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from stagewise.problem.errors import ErrorCode, StagewiseError
 from stagewise.problem.formatting import fit_line, safe_repr
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.ids import new_id
 
 MAX_BATCH_SIZE, MAX_BODY_BYTES = 1000, 1_000_000  # of a list in one request
@@ -44,7 +44,6 @@ class RequestRejected(StagewiseError):
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
         return int(self.details["status"])
 
 
@@ -66,6 +65,7 @@ class DecisionRequest(NamedTuple):
         decision_id: Your id; None: the client creates one.
         propose: An action, or probabilities by action; None: the problem's policy decides.
         scores: A score for every action; None: the problem's policy decides.
+        user: Your name for the user, under whose key the context is kept; None: it cannot be erased.
     """
 
     context: Mapping[str, Any] = {}
@@ -73,6 +73,7 @@ class DecisionRequest(NamedTuple):
     decision_id: str | None = None
     propose: str | Mapping[str, float] | None = None
     scores: Mapping[str, float] | None = None
+    user: str | None = None
 
 
 class DecisionResponse(NamedTuple):
@@ -91,6 +92,8 @@ class DecisionResponse(NamedTuple):
         logged: False: the action is the safe one, and outcomes are not accepted.
         reason: Why the safe action is served, as a code of `stagewise.Reason`; None if there is no special reason.
         proposal: What became of `propose` or `scores`: `overlap`, `held_back` and `binding`; None if there was neither.
+        reward_guarantee: "forgetting" where outcomes of the reward lose weight with age, so that no theorem bounds its
+            mean; None: one does, for a policy's own decision.
     """
 
     decision_id: str
@@ -105,6 +108,7 @@ class DecisionResponse(NamedTuple):
     logged: bool = True
     reason: str | None = None
     proposal: Mapping[str, Any] | None = None
+    reward_guarantee: str | None = None
 
 
 class ErrorResponse(NamedTuple):
@@ -205,6 +209,7 @@ class Client:
         *,
         propose: str | Mapping[str, float] | None = None,
         scores: Mapping[str, float] | None = None,
+        user: str | None = None,
     ) -> DecisionResponse:
         """Return the action for one user.
 
@@ -214,6 +219,7 @@ class Client:
             decision_id: Your id. The same id with the same arguments gets the same decision.
             propose: An action, or probabilities by action; as much of it is played as the limits allow.
             scores: A score for every action; the safe mixture with the highest score is played.
+            user: Your name for the user; the server keeps the context so that it can be erased by this name.
 
         Returns:
             The server's decision, or the safe action with `logged=False`.
@@ -226,7 +232,7 @@ class Client:
             ...     client.decide({"age": 34}, only=["digest"]).action
             'nothing'
         """
-        request = build_request(DecisionRequest(context or {}, only, decision_id, propose, scores))
+        request = build_request(DecisionRequest(context or {}, only, decision_id, propose, scores, user))
         answer = self._send("/decisions", request)
         return self._read_decision(request, answer, answer.content if answer.status == 200 else None)
 
@@ -236,7 +242,7 @@ class Client:
         """Return the actions for many users, in requests of up to 1000 items.
 
         Args:
-            requests: For each user a context, or `DecisionRequest(context, only, decision_id, propose, scores)`.
+            requests: For each user a context, or `DecisionRequest(context, only, decision_id, propose, scores, user)`.
 
         Returns:
             For each user a decision, or an error if the server rejected that item.
@@ -425,7 +431,7 @@ class Client:
         id_ = request["decision_id"]
         if answer.sent:
             self._report_not_shown(id_)
-        cause = ReasonDetails.of(Reason.SERVER_UNAVAILABLE, error=problem)
+        cause = ReasonDetails.of(FallbackReason.SERVER_UNAVAILABLE, error=problem)
         said = found or (answer.content if isinstance(answer.content, dict) else {})
         reason, message = said.get("reason") or str(cause.reason), said.get("message") or cause.message
         id_ = f"{UNLOGGED_PREFIX}{id_}"
@@ -575,7 +581,6 @@ class ConnectionPool:
         return parse_answer(response.status, text)
 
     def close(self) -> None:
-        """Close the free connections."""
         while self._free:
             self._free.pop().close()
 
@@ -642,6 +647,8 @@ def build_request(request: DecisionRequest) -> dict[str, Any]:
         raise StagewiseError.must_be(ErrorCode.WRONG_TYPE, "the context", request.context, "a mapping by name")
     context = {name: encode_value(value) for name, value in request.context.items()}
     body: dict[str, Any] = {"context": context, "decision_id": request.decision_id or new_id()}
+    if request.user is not None:
+        body["user"] = request.user
     if request.only is not None:
         body["only"] = list(request.only)
     for name, given in (("propose", request.propose), ("scores", request.scores)):
@@ -665,7 +672,6 @@ def split_batches(items: Sequence[Any]) -> Iterator[list[Any]]:
 
 
 def parse_outcome(content: Mapping[str, Any]) -> OutcomeResponse:
-    """Return the response to an outcome."""
     names = OutcomeResponse._fields[1:]
     return OutcomeResponse(content["decision_id"], *(tuple(content.get(name, ())) for name in names))
 
@@ -689,9 +695,5 @@ def encode_json(content: Any) -> bytes:
     try:
         return json.dumps(content, allow_nan=False, default=lambda value: value.item()).encode()
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise StagewiseError(
-            ErrorCode.NOT_SERIALIZABLE,
-            "{content} cannot be sent as JSON: {error}; contexts and outcomes hold numbers, text and booleans",
-            content=safe_repr(content),
-            error=error,
-        ) from None
+        template = "{content} cannot be sent as JSON: {error}; contexts and outcomes hold numbers, text and booleans"
+        raise StagewiseError(ErrorCode.NOT_SERIALIZABLE, template, content=safe_repr(content), error=error) from None

@@ -34,7 +34,6 @@ class RunningMean:
         self.count, self.total = count, total
 
     def add(self, value: float) -> None:
-        """Add one outcome."""
         self.count += 1
         self.total += value
 
@@ -114,12 +113,10 @@ class RecentMean:
         self.before, self.now, self.began = RunningMean(), RunningMean(), 1
 
     def add(self, value: float) -> None:
-        """Add one outcome."""
         self.now.add(value)
         if self.now.count >= max(64, self.before.count * 2):
             self.before, self.now = self.now, RunningMean()
             self.began += 1
 
     def interval(self, signal: Reward | Limit, delta: float) -> ConfidenceInterval:
-        """Return the mean with its interval."""
         return self.before.merge(self.now).interval(signal, delta / (self.began * (self.began + 1.0)))

@@ -9,13 +9,15 @@ import msgspec
 from stagewise.problem.checks import check_choice, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.event_log import CONTROL, Event
 from stagewise.server.messages import Mode
 
 MODES = get_args(Mode)
 MODE, KILL, RESUME, ACKNOWLEDGE, TRIP = "mode", "kill", "resume", "acknowledge", "trip"
 FORGET_COSTS = "forget_costs"
+ERASE = "erase"
+RESTORED = "restored"
 
 
 class Controls(NamedTuple):
@@ -44,10 +46,12 @@ class Controls(NamedTuple):
         if what == MODE:
             return now._replace(mode=body["mode"], share=float(body["share"]))
         if what == KILL:
-            return now._replace(killed=ReasonDetails.of(Reason.KILLED, actor=body["actor"], note=body["reason"]))
+            return now._replace(
+                killed=ReasonDetails.of(FallbackReason.KILLED, actor=body["actor"], note=body["reason"])
+            )
         if what == TRIP:
             details = {"trip": body["trip"], "details": body["details"]}
-            return now._replace(killed=ReasonDetails.of(Reason.TRIPPED, actor=body["actor"], **details))
+            return now._replace(killed=ReasonDetails.of(FallbackReason.TRIPPED, actor=body["actor"], **details))
         return now._replace(killed=None) if what == RESUME else now
 
 
@@ -60,16 +64,11 @@ def fold_controls(events: Iterable[Event], controls: Controls | None = None) -> 
 
 
 def parse_mode(mode: Any, share: Any) -> tuple[Mode, float]:
-    """Validate a mode and its share."""
     checked: Any = check_choice(mode, MODES, "mode")
     if checked != "canary":
         if share is not None:
-            raise InvalidProblem(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "share is {share} and mode is {mode!r}; only mode 'canary' has a share",
-                share=safe_repr(share),
-                mode=checked,
-            )
+            template = "share is {share} and mode is {mode!r}; only mode 'canary' has a share"
+            raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, template, share=safe_repr(share), mode=checked)
         return checked, 1.0
     if share is None:
         raise InvalidProblem(
@@ -78,12 +77,8 @@ def parse_mode(mode: Any, share: Any) -> tuple[Mode, float]:
     fraction = check_number(share, "share")
     if not 0.0 < fraction < 1.0:
         percent = "; was it a percentage?" if 1.0 <= fraction <= 100.0 else ""
-        raise InvalidProblem(
-            ErrorCode.OUT_OF_RANGE,
-            "share is {fraction:g}; the share of a canary must be between 0 and 1{percent}",
-            fraction=fraction,
-            percent=percent,
-        )
+        template = "share is {fraction:g}; the share of a canary must be between 0 and 1{percent}"
+        raise InvalidProblem(ErrorCode.OUT_OF_RANGE, template, fraction=fraction, percent=percent)
     return checked, fraction
 
 

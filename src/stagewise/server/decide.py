@@ -20,17 +20,18 @@ from stagewise.policies.problem_policy import BatchDecision, choose_batch
 from stagewise.problem.context import ContextVector
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names
-from stagewise.records.decision import to_json_value
+from stagewise.records.decision import RewardGuarantee, to_json_value
 from stagewise.records.proposal_status import ProposalStatus, summarize_proposal
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import Controls, is_in_canary
 from stagewise.server.event_log import Event
 from stagewise.server.messages import DecisionRequest, DecisionResponse, LimitStatus, ProposalResult
+from stagewise.server.seals import TERM_BITS
 
 log = logging.getLogger("stagewise.server")
 
-STOP_REASONS = (Reason.KILLED, Reason.TRIPPED)
+STOP_REASONS = (FallbackReason.KILLED, FallbackReason.TRIPPED)
 UNPACK_DRAW = Struct(">QII16x").unpack
 
 
@@ -52,7 +53,6 @@ class PolicySnapshot(NamedTuple):
 
     @property
     def policy(self) -> Any:
-        """The policy."""
         return self.learned.policy
 
 
@@ -89,6 +89,8 @@ class DecisionRecord(msgspec.Struct):
     proposal: ProposalResult | msgspec.UnsetType = msgspec.UNSET
     reason: str | None = None
     request: dict[str, Any] = {}
+    reward_guarantee: str | msgspec.UnsetType = msgspec.UNSET
+    """What is known of `optimistic_reward`, where it is no proven bound."""
     snapshot: int = 0
     """The last learned row."""
 
@@ -109,10 +111,10 @@ class DecisionRecord(msgspec.Struct):
 
     def to_response(self, id_: str, receipt: str | None = None) -> DecisionResponse:
         """Return the answer to the client."""
-        message = None if self.reason is None else ReasonDetails(Reason(self.reason), self.details).message
+        message = None if self.reason is None else ReasonDetails(FallbackReason(self.reason), self.details).message
         return DecisionResponse(
             id_, self.action, self.probabilities, self.mode, self.problem, self.snapshot, self.limits, self.reason,
-            message, self.estimated_reward, receipt is not None, receipt, self.proposal,
+            message, self.estimated_reward, receipt is not None, receipt, self.proposal, self.reward_guarantee,
         )  # fmt: skip
 
 
@@ -128,6 +130,7 @@ def decide(
     at: int = 0,
 ) -> list[DecisionRecord | InvalidActions]:
     """Decide at a time for requests with their ids, each as if it were alone; an invalid one gets its error."""
+    key = derive_draws_key(key, everywhere.row)
     records, causes, asked = list[Any]([None] * len(requests)), dict[int, ReasonDetails](), dict[int, ContextVector]()
     contexts = dict[int, ContextVector]()
     for i, (id_, request) in enumerate(requests):
@@ -139,10 +142,10 @@ def decide(
         contexts[i] = context
         cause = get_override_cause(controls, everywhere, id_)
         if cause is None and not snapshot.read:
-            cause = ReasonDetails(Reason.SERVER_NOT_READY)
+            cause = ReasonDetails(FallbackReason.SERVER_NOT_READY)
         if cause is not None:
             causes[i], records[i] = cause, build_safe_record(snapshot, cause)
-        if cause is None or cause.reason is Reason.SHADOW:
+        if cause is None or cause.reason is FallbackReason.SHADOW:
             asked[i] = context
     try:
         chosen = choose(snapshot, list(asked.values()), [compute_draw(key, requests[i][0]) for i in asked])
@@ -150,7 +153,7 @@ def decide(
         if len(requests) > 1:
             return [decide(snapshot, controls, everywhere, key, [one], at)[0] for one in requests]
         log.exception("deciding failed; the safe action is served")
-        records = [records[0] or build_safe_record(snapshot, ReasonDetails(Reason.DECISION_FAILED))]
+        records = [records[0] or build_safe_record(snapshot, ReasonDetails(FallbackReason.DECISION_FAILED))]
     else:
         for i, record in zip(asked, chosen, strict=True):
             if i in causes:
@@ -181,15 +184,11 @@ def encode_context(snapshot: PolicySnapshot, request: DecisionRequest, at: int) 
     """Validate a request and return its context, at this time in microseconds, with the available actions."""
     only = request.only
     if snapshot.retired:
-        allowed = [name for name in snapshot.problem.actions if name not in snapshot.retired]
+        allowed = [name for name in snapshot.problem.action_names if name not in snapshot.retired]
         retired = next((name for name in only or () if name in snapshot.retired), None)
         if retired is not None:
-            raise InvalidActions(
-                ErrorCode.ACTION_RETIRED,
-                "{retired!r} was retired by a later version of the problem; the actions are {allowed}",
-                retired=retired,
-                allowed=join_names(allowed),
-            )
+            template = "{retired!r} was retired by a later version of the problem; the actions are {allowed}"
+            raise InvalidActions(ErrorCode.ACTION_RETIRED, template, retired=retired, allowed=join_names(allowed))
         only = allowed if only is None else only
     context = snapshot.problem.encode_context(request.context, only, request.propose, request.scores)
     return context.at(at / 1e6) if snapshot.policy.needs_times else context
@@ -201,11 +200,11 @@ def get_override_cause(controls: Controls, everywhere: Controls, id_: str) -> Re
     if killed is not None:
         return killed
     if controls.mode == "off":
-        return ReasonDetails(Reason.EXPERIMENT_OFF)
+        return ReasonDetails(FallbackReason.EXPERIMENT_OFF)
     if controls.mode == "shadow":
-        return ReasonDetails(Reason.SHADOW)
+        return ReasonDetails(FallbackReason.SHADOW)
     if controls.mode == "canary" and not is_in_canary(id_, controls.share):
-        return ReasonDetails.of(Reason.OUTSIDE_CANARY, share=controls.share)
+        return ReasonDetails.of(FallbackReason.OUTSIDE_CANARY, share=controls.share)
     return None
 
 
@@ -224,8 +223,7 @@ def choose(
 
 
 def build_record(snapshot: PolicySnapshot, decision: BatchDecision) -> DecisionRecord:
-    """Return the record of a policy's decision."""
-    limits, actions = snapshot.policy.display_thresholds, snapshot.problem.actions
+    limits, actions = snapshot.policy.display_thresholds, snapshot.problem.action_names
     statuses = map(LimitStatus, decision.estimated_cost, decision.pessimistic_cost, limits.values.tolist())
     return DecisionRecord(
         actions[decision.index], estimated_reward=to_json_value(decision.estimated_reward), index=decision.index,
@@ -233,6 +231,7 @@ def build_record(snapshot: PolicySnapshot, decision: BatchDecision) -> DecisionR
         optimistic_reward=to_json_value(decision.optimistic_reward),
         probabilities=dict(zip(actions, decision.odds, strict=True)),
         reason=None if decision.cause is None else decision.cause.reason,
+        reward_guarantee=msgspec.UNSET if snapshot.policy.reward_half_life is None else str(RewardGuarantee.FORGETTING),
     )  # fmt: skip
 
 
@@ -242,9 +241,9 @@ def build_safe_record(snapshot: PolicySnapshot, cause: ReasonDetails) -> Decisio
     costs = (limits.values if limits.safe is None else limits.safe).tolist()
     statuses = map(LimitStatus, [None] * len(costs), costs, limits.values.tolist())
     return DecisionRecord(
-        problem.safe, details=dict(cause.details), index=problem.get_action_index(problem.safe),
+        problem.safe_name, details=dict(cause.details), index=problem.get_action_index(problem.safe_name),
         limits=dict(zip(limits.names, statuses, strict=True)),
-        probabilities={name: float(name == problem.safe) for name in problem.actions}, reason=cause.reason,
+        probabilities={name: float(name == problem.safe_name) for name in problem.action_names}, reason=cause.reason,
     )  # fmt: skip
 
 
@@ -256,8 +255,8 @@ def build_proposal_result(
         return msgspec.UNSET
     problem, limits = snapshot.problem, list(record.limits.values())
     status = summarize_proposal(
-        dict(zip(problem.actions, context.proposal.values.tolist(), strict=True)), context.proposal.is_scores,
-        record.probabilities, problem.safe, snapshot.policy.display_thresholds,
+        dict(zip(problem.action_names, context.proposal.values.tolist(), strict=True)), context.proposal.is_scores,
+        record.probabilities, problem.safe_name, snapshot.policy.display_thresholds,
         [math.inf if limit.pessimistic_cost is None else limit.pessimistic_cost for limit in limits],
         problem.spans[1, 1:].tolist(),
     )  # fmt: skip
@@ -268,6 +267,15 @@ def compute_draw(key: bytes, id_: str) -> RandomKey:
     """Return the seed of a decision's random numbers."""
     seed, run, round_ = UNPACK_DRAW(hmac.new(key, id_.encode(), "sha256").digest())
     return RandomKey(seed >> 1, 1 + run % (2**32 - 1), round_)
+
+
+def derive_draws_key(key: bytes, control: int) -> bytes:
+    """Return the key of draws in the term of a row of the global log.
+
+    A store that was restored from a backup is in another term: an id whose decision was lost is drawn anew.
+    """
+    term = control >> TERM_BITS
+    return hmac.digest(key, f"term {term}".encode(), "sha256") if term else key
 
 
 def derive_dry_run_key(key: bytes) -> bytes:

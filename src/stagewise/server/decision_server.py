@@ -5,6 +5,7 @@ store.
 """
 
 import asyncio
+import hmac
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from stagewise.agent.health import OUTCOMES, Health, add_observed_costs, check_h
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, StagewiseError
 from stagewise.problem.formatting import safe_repr
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import Controls
 from stagewise.server.decide import (
     DecisionRecord,
@@ -66,6 +67,7 @@ from stagewise.server.outcomes import validate_outcome
 from stagewise.server.snapshots import build_initial_snapshot
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
+from stagewise.server.user_keys import UserKey, UserKeys, build_cipher, open_rows, seal_request
 from stagewise.server.versions import ProblemVersion
 from stagewise.server.webhooks.endpoints import Endpoint
 from stagewise.server.writer import SPACING
@@ -99,6 +101,7 @@ class DecisionServer(Experiments):
     ) -> None:
         super().__init__(store, learn=learn, alone=alone, feedback_timeout=feedback_timeout, webhooks=webhooks)
         self.max_age, self.read_log, self.statistics_updater = max_age, read_log, StatisticsUpdater(store)
+        self.user_keys = UserKeys(store)
 
     async def stop(self) -> None:
         """Finish pending requests, save a snapshot and close the store."""
@@ -119,6 +122,8 @@ class DecisionServer(Experiments):
 
     def _ask(self, experiment: Experiment, request: DecisionRequest) -> "asyncio.Future[DecisionResponse]":
         """Have a request decided with the others that arrive before the next transaction begins."""
+        if request.user is not None:
+            build_cipher(bytes(32))  # raises if there is none
         waiting = WaitingRequest(request.decision_id or new_id(), request, asyncio.get_running_loop().create_future())
         if request.dry_run:
             (record,) = self._decide(experiment, derive_dry_run_key(experiment.key), [waiting])
@@ -171,7 +176,13 @@ class DecisionServer(Experiments):
                 return
             try:
                 seen = self._get_seen(experiment)
-                requests = [build_append_request(experiment.name, *pair, seen) for pair in pairs]
+                users = {one.request.user for one, _ in pairs if one.request.user is not None}
+                control = self.everywhere.row  # never older than that of the records
+                keys = await asyncio.to_thread(self.user_keys.get_keys, users, control) if users else {}
+                requests = [
+                    build_append_request(experiment.name, one, record, seen, keys.get(one.request.user or ""))
+                    for one, record in pairs
+                ]
                 results = await self.writer.append_all(requests)
             except StoreUnavailable as error:
                 left, why = [one for one, _ in pairs], str(error)
@@ -223,9 +234,11 @@ class DecisionServer(Experiments):
         """Return the safe action with `logged` false."""
         if isinstance(record, Exception):
             return record
-        safe = build_safe_record(experiment.policy_snapshot, ReasonDetails.of(Reason.LOG_WRITE_FAILED, error=error))
+        safe = build_safe_record(
+            experiment.policy_snapshot, ReasonDetails.of(FallbackReason.LOG_WRITE_FAILED, error=error)
+        )
         safe.mode, safe.problem, safe.snapshot = record.mode, record.problem, record.snapshot
-        self.counters.decisions[experiment.name, safe.action, safe.mode, Reason.LOG_WRITE_FAILED] += 1
+        self.counters.decisions[experiment.name, safe.action, safe.mode, FallbackReason.LOG_WRITE_FAILED] += 1
         return safe.to_response(one.id_)
 
     async def learn(self, name: str, outcome: OutcomeUpdate) -> OutcomeResponse:
@@ -285,12 +298,8 @@ class DecisionServer(Experiments):
         while self.experiment(name).policy_snapshot.seen < number:
             failed = self.learner.failures.get(name) or self.learner.down
             if failed:
-                raise StagewiseError(
-                    ErrorCode.LEARNING_FAILED,
-                    "the log of {name} is stored and could not be learned: {failed}",
-                    name=safe_repr(name),
-                    failed=failed,
-                )
+                template = "the log of {name} is stored and could not be learned: {failed}"
+                raise StagewiseError(ErrorCode.LEARNING_FAILED, template, name=safe_repr(name), failed=failed)
             await asyncio.sleep(POLL_INTERVAL)
 
     def figures(self, name: str) -> dict[str, Any]:
@@ -337,6 +346,7 @@ class DecisionServer(Experiments):
             raise UnknownDecision(
                 ErrorCode.UNKNOWN_DECISION, "{id} is no decision of {name}", id=safe_repr(id_), name=safe_repr(name)
             )
+        (event,) = open_rows(self.store, [event])
         body, cause = msgspec.json.decode(event.body), decode_decision(event.body).cause
         return {
             "decision_id": id_,
@@ -362,15 +372,20 @@ def set_answer(one: WaitingRequest, answer: DecisionResponse | Exception) -> Non
 
 
 def build_append_request(
-    name: str, one: WaitingRequest, record: DecisionRecord | Exception, seen: int
+    name: str, one: WaitingRequest, record: DecisionRecord | Exception, seen: int, key: UserKey | None = None
 ) -> AppendRequest:
     """Return the row of a decision. An invalid request only looks its id up: it may be a retry of a valid one."""
     request = one.request
     asked: list[Any] = [request.context, request.only, request.deferred]
     if request.propose is not None or request.scores is not None:
         asked += [request.propose, request.scores]
-    digest = compute_digest(encode_canonical(asked)) if request.decision_id is not None else b""
+    digest = b""
+    if request.decision_id is not None:
+        content = encode_canonical(asked)
+        digest = compute_digest(content) if key is None else hmac.digest(key.content, content, "sha256")
     if isinstance(record, DecisionRecord):
+        if key is not None:
+            record.request = seal_request(record.request, key, one.id_)
         return AppendRequest(name, DECISION, one.id_, encode_canonical(record), digest, record.control, seen=seen)
     return AppendRequest(name, DECISION, one.id_, b"", digest, (0, 0))  # always stale, so never written
 
@@ -414,7 +429,7 @@ def warm_up(version: ProblemVersion) -> None:
     """Compile the kernels before the first request: decide and learn once, in memory."""
     problem = version.problem
     context: dict[str, Any] = {name: column.example for name, column in problem.declared_columns.items()}
-    propose = problem.safe if problem.needs_proposal else None
+    propose = problem.safe_name if problem.needs_proposal else None
     request = DecisionRequest({**dict.fromkeys(problem.segment_columns, "warm-up"), **context}, propose=propose)
     live = Controls(mode="live")
     snapshot = build_initial_snapshot(problem, version.number, version.retired)

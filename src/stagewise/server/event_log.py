@@ -97,7 +97,6 @@ def encode_row(
     experiment: str, number: int, at: int, kind: str, key: str, decision: int, body: bytes, request_digest: bytes,
     seen: int, writer: str, link: int,
 ) -> bytes:  # fmt: skip
-    """Return the encoded form of a row."""
     head = [experiment, number, seen, at, kind, key, decision, request_digest.hex(), writer, link]
     return _encoder.encode(head) + body
 
@@ -131,7 +130,6 @@ class WriterChain(NamedTuple):
 
 
 def derive_writer_key(secret: bytes, writer: str) -> bytes:
-    """Return the key of a writer."""
     return hmac.digest(secret, writer.encode(), "sha256")
 
 

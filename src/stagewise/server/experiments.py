@@ -180,19 +180,14 @@ class Experiments:
         self.store.close()
 
     def experiments(self) -> list[str]:
-        """Return the names of all experiments."""
         return sorted(self._experiments)
 
     def experiment(self, name: str) -> Experiment:
-        """Return an experiment. Raises UnknownExperiment."""
         experiment = self._experiments.get(name)
         if experiment is None:
-            raise UnknownExperiment(
-                ErrorCode.UNKNOWN_EXPERIMENT,
-                "{name} is not an experiment of this server{suggestion}",
-                name=safe_repr(name),
-                suggestion=suggest_name(name, self.experiments()),
-            )
+            template = "{name} is not an experiment of this server{suggestion}"
+            data = {"name": safe_repr(name), "suggestion": suggest_name(name, self.experiments())}
+            raise UnknownExperiment(ErrorCode.UNKNOWN_EXPERIMENT, template, **data)
         return experiment
 
     def ready(self) -> tuple[bool, str]:
@@ -333,7 +328,6 @@ class Experiments:
         return number
 
     async def set_mode(self, name: str, mode: str, share: float | None, actor: str, reason: str) -> ModeResponse:
-        """Set the mode of an experiment."""
         self.experiment(name)
         checked_mode, checked_share = parse_mode(mode, share)
         return await self._control(name, {"what": MODE, "mode": checked_mode, "share": checked_share}, actor, reason)
@@ -379,18 +373,12 @@ class Experiments:
 def check_names(name: str, problem: Problem) -> None:
     """Reject names that conflict with the HTTP API."""
     if name in RESERVED_NAMES or UNREACHABLE_NAME.search(name):
-        raise InvalidProblem(
-            ErrorCode.INVALID_NAME,
-            "the experiment is called {name!r}, which is part of the server's own URLs; rename it",
-            name=name,
-        )
+        template = "the experiment is called {name!r}, which is part of the server's own URLs; rename it"
+        raise InvalidProblem(ErrorCode.INVALID_NAME, template, name=name)
     reserved = next((signal for signal in problem.signals if signal in OUTCOME_FIELDS), None)
     if reserved is not None:
-        raise InvalidProblem(
-            ErrorCode.INVALID_NAME,
-            "a signal is called {reserved!r}, which is a field of every outcome; rename it",
-            reserved=reserved,
-        )
+        template = "a signal is called {reserved!r}, which is a field of every outcome; rename it"
+        raise InvalidProblem(ErrorCode.INVALID_NAME, template, reserved=reserved)
 
 
 def encode_problem_row(body: Any) -> bytes:

@@ -79,13 +79,12 @@ def build_figures(statistics: LogStatistics, now: int, **overrides: Any) -> dict
             costs = {name: compute_pending_cost(statistics, name, limit) for name, limit in problem.limits.items()}
             figures["reward"] = None if problem.needs_proposal else summarize_reward(statistics, problem)
             figures["limits"] = {name: summarize_limit(statistics, problem, name, costs[name].all) for name in costs}
-            figures["actions"] = [summarize_action(statistics, problem, name, costs) for name in problem.actions]
+            figures["actions"] = [summarize_action(statistics, problem, name, costs) for name in problem.action_names]
             figures["series"] = summarize_series(statistics, problem, costs)
     return {**figures, **overrides}
 
 
 def compute_pending_cost(statistics: LogStatistics, name: str, limit: Limit) -> PendingCosts:
-    """Return the pending costs of one limit."""
     queue, k = statistics.queue, statistics.queue.names.index(name)
     rows = slice(queue.heads[k] - queue.base, queue.end - queue.base)
     status, indices = queue.status[rows, k], np.arange(queue.heads[k], queue.end)
@@ -119,7 +118,7 @@ def compute_safe_costs(statistics: LogStatistics) -> dict[str, tuple[int, float]
     with statistics.lock:
         problem, costs = statistics.problem, dict[str, tuple[int, float]]()
         for name, limit in {} if problem is None else problem.limits.items():
-            safe = "" if problem is None else problem.safe
+            safe = "" if problem is None else problem.safe_name
             pending = compute_pending_cost(statistics, name, limit).actions.get(safe, EMPTY)
             mean = statistics.observed_mean.get((safe, name), EMPTY).merge(pending)
             if mean.mean is not None:
@@ -132,7 +131,7 @@ def summarize_recent_proposals(snapshot: PolicySnapshot, statistics: LogStatisti
     """Return what became of each action that recent requests proposed; in shadow mode, of the policy's choice."""
     with statistics.lock:
         records = list(statistics.recent)
-    actions, proposed = snapshot.problem.actions, list[Proposed]()
+    actions, proposed = snapshot.problem.action_names, list[Proposed]()
     for record in records:
         if "propose" not in record.request:
             continue
@@ -202,7 +201,7 @@ def summarize_action(
         intervals[signal] = compute_limit_interval(means[signal], costs, limit, problem.delta)
     return {
         "name": name,
-        "safe": name == problem.safe,
+        "safe": name == problem.safe_name,
         "decisions": statistics.actions[name],
         "share": statistics.actions[name] / max(statistics.decisions, 1),
         "recent": sum(row.action == name for row in statistics.recent) / max(len(statistics.recent), 1),
@@ -280,5 +279,4 @@ def get_worst(values: Extremes, name: str, limit: Limit) -> float | None:
 
 
 def compute_shares(counts: Counter[str]) -> dict[str, float]:
-    """Return the share of each count."""
     return {name: count / counts.total() for name, count in counts.items()}

@@ -25,6 +25,7 @@ from stagewise.server.snapshots import (
 )
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
+from stagewise.server.user_keys import open_rows
 from stagewise.server.versions import ProblemVersion
 
 log = logging.getLogger("stagewise.server")
@@ -80,7 +81,6 @@ class Learner:
         return self.down or "; ".join(messages) or None
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -166,7 +166,7 @@ class Learner:
         later = (i for i, event in enumerate(events) if event.kind == PROBLEM and int(event.key) > version.number)
         rows = events[: next(later, len(events))]  # the next version, which is read soon, may have unknown actions
         if rows:
-            fold.take(rows)
+            fold.take(open_rows(self.store, rows))
         has_more = len(events) >= BATCH_SIZE and not follows
         if len(rows) == len(events) and not has_more:
             self._caught_up.add(name)
@@ -203,7 +203,6 @@ class Learner:
             self.save_snapshot(name, fold, with_learner_state)
 
     def save_snapshot(self, name: str, fold: StateFold, with_learner_state: bool) -> None:
-        """Save a snapshot in the store."""
         content = fold.encode() if with_learner_state else b""
         stored = StoredSnapshot(name, fold.version, fold.seq, encode_snapshot(fold.build_snapshot()), content)
         self.store.save_snapshot(self.signer.sign(stored))

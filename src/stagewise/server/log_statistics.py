@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from stagewise.policies.problem import Problem
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.checkpoints import read_changes, read_removal
 from stagewise.server.confidence_intervals import RecentMean, RunningMean, get_threshold
 from stagewise.server.decide import STOP_REASONS, DecisionRecord, PolicyChoice, decode_decision
@@ -46,13 +46,13 @@ BATCH_SIZE = 1_000  # rows read by the thread before it releases the lock
 UPDATE_INTERVAL = 0.5  # seconds between two updates
 IDLE_TIMEOUT = 120.0  # seconds after the last request until updates stop
 
-PLANNED_REASONS = (Reason.EXPERIMENT_OFF, Reason.SHADOW, Reason.OUTSIDE_CANARY)
+PLANNED_REASONS = (FallbackReason.EXPERIMENT_OFF, FallbackReason.SHADOW, FallbackReason.OUTSIDE_CANARY)
 NON_POLICY_REASONS = (
     *PLANNED_REASONS,
     *STOP_REASONS,
-    Reason.DECISION_FAILED,
-    Reason.LOG_WRITE_FAILED,
-    Reason.SERVER_NOT_READY,
+    FallbackReason.DECISION_FAILED,
+    FallbackReason.LOG_WRITE_FAILED,
+    FallbackReason.SERVER_NOT_READY,
 )
 
 Extremes = dict[str, tuple[float, float]]
@@ -194,7 +194,6 @@ class LogStatistics:
                 self.recent_shadow.clear()
 
     def record_decision(self, event: Event, row: DecisionRecord) -> None:
-        """Add a decision."""
         if row.action not in self.actions:
             self.names.append(row.action)
         self.actions[row.action] += 1
@@ -247,7 +246,7 @@ class LogStatistics:
             if problem is not None and signal == problem.reward.name:
                 if is_policy:
                     self.recent_rewards[True].add(value)
-                if action == problem.safe:
+                if action == problem.safe_name:
                     self.recent_rewards[False].add(value)
 
     def record_change(self, event: Event, where: str = "") -> None:
@@ -353,7 +352,7 @@ def is_safe_cost_unknown(row: DecisionRecord | PolicyChoice, name: str, problem:
         problem is None
         or limit is None
         or limit.safe_bound is not None
-        or row.probabilities.get(problem.safe, 0.0) < 1.0
+        or row.probabilities.get(problem.safe_name, 0.0) < 1.0
     ):
         return False
     cost = row.limits[name].pessimistic_cost
@@ -369,6 +368,6 @@ def iter_pessimistic_costs(row: DecisionRecord | PolicyChoice, problem: Problem 
 
 def is_exploring(row: DecisionRecord, problem: Problem | None) -> bool:
     """Return whether the served action is neither the safe one nor the most probable one."""
-    if not row.probabilities or (problem is not None and row.action == problem.safe):
+    if not row.probabilities or (problem is not None and row.action == problem.safe_name):
         return False
     return row.probabilities.get(row.action, 0.0) < max(row.probabilities.values())

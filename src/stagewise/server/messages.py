@@ -36,6 +36,8 @@ class DecisionRequest(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The decision may never be carried out; nothing is learned until an outcome has `shown: true`."""
     propose: str | dict[str, float] | None = None
     """An action, or probabilities by action (the rest is the safe action's): as much of it as is safe is played."""
+    user: Id | None = None
+    """The user: the context is kept under a key of this user, which can be destroyed; the name is not kept."""
     scores: dict[str, float] | None = None
     """A score for every action, in the range of the reward: the safe mixture with the highest score is played."""
 
@@ -90,6 +92,8 @@ class DecisionResponse(Struct):
     """The number of the row in the log and its authentication code, `number:code`; null if it was not logged."""
     proposal: ProposalResult | UnsetType = UNSET
     """What became of `propose` or `scores`; left out if the request had neither."""
+    reward_guarantee: str | UnsetType = UNSET
+    """`forgetting` where outcomes of the reward lose weight with age, so that no theorem bounds its mean."""
 
 
 class OutcomeResponse(Struct):
@@ -181,6 +185,10 @@ class UnknownExperiment(StagewiseError):
 
 class UnknownDecision(StagewiseError):
     """The log has no decision with this id."""
+
+
+class UnsupportedRequest(StagewiseError):
+    """The request needs something that this server does not have."""
 
 
 class Conflict(StagewiseError):

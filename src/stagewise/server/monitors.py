@@ -41,7 +41,7 @@ class CircuitBreaker(CostTests):
     def __init__(self, problem: Problem, queue: OutcomeQueue) -> None:
         self.names, policy = tuple(problem.limits), problem.policy()
         limits, declared = to_unit_costs(policy)
-        signs, safe_index = policy.thresholds.signs.tolist(), problem.get_action_index(problem.safe)
+        signs, safe_index = policy.thresholds.signs.tolist(), problem.get_action_index(problem.safe_name)
         super().__init__(queue, signs, limits, declared, safe_index, problem.delta / max(len(limits), 1))
         self.logged_stops: set[str | None] = set()  # stops in the log: by limit; None: feedback stopped
 
@@ -137,7 +137,6 @@ class FeedbackMonitor:
             self.unanswered += sum(slot.decisions)
 
     def record_decision(self, decision_index: int, action: int) -> None:
-        """Record a decision."""
         number = self.clock // self.width
         if not self.pending or self.pending[-1].number < number:
             actions = len(self.decisions)

@@ -71,10 +71,9 @@ class OfflineLogPart(msgspec.Struct):
     """Seconds since 1970, if the log has times."""
 
     def read(self, policy: Any) -> LogRows:
-        """Return the rows as a policy learns them."""
         rows = read_rows(policy, build_columns(policy, self.action, self))
         if rows is None:
-            raise InvalidOutcome(ErrorCode.LOG_EMPTY, f"part {self.number} of an offline log has no rows")
+            raise InvalidOutcome(ErrorCode.LOG_EMPTY, "part {number} of an offline log has no rows", number=self.number)
         return rows.require_all()
 
 
@@ -121,7 +120,6 @@ class OfflineLogRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def build_columns(policy: Any, actions: list[str], log: OfflineLog | OfflineLogPart) -> dict[str, list[Any]]:
-    """Return the columns of a log as an agent reads them."""
     columns = {"action": actions, **log.context, **log.values}
     return {**columns, TIME: log.at} if policy.needs_times and log.at is not None else columns
 
@@ -138,7 +136,6 @@ def check_rows(problem: Problem, log: OfflineLog) -> None:
 
 
 def build_append_requests(name: str, log: OfflineLog, actor: str, reason: str) -> tuple[bytes, list[AppendRequest]]:
-    """Return the digest of a log and its append requests."""
     count = len(log.actions)
     digest, parts = log.digest, -(-count // PART_ROWS)
     requests = []
@@ -156,7 +153,6 @@ def build_append_requests(name: str, log: OfflineLog, actor: str, reason: str) -
 
 
 def join_parts(parts: Sequence[OfflineLogPart]) -> OfflineLog:
-    """Return the complete log of its parts."""
     return OfflineLog(
         [one for part in parts for one in part.action],
         {name: [one for part in parts for one in part.context[name]] for name in parts[0].context},

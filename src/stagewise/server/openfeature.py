@@ -23,7 +23,7 @@ from openfeature.provider import AbstractProvider, Metadata
 from openfeature.track import TrackingEventDetails
 
 from stagewise.problem.errors import ErrorCode, StagewiseError
-from stagewise.records.reason import Reason as ReasonCode
+from stagewise.records.reason import FallbackReason
 from stagewise.server.client import (
     Client,
     DecisionResponse,
@@ -38,9 +38,10 @@ logger = logging.getLogger(__name__)
 MAX_REMEMBERED, MAX_PENDING_OUTCOMES = 100_000, 100_000
 DELIVERY_DELAYS = (0.1, 0.3, 1.0, 3.0, 10.0)  # seconds before an outcome is sent again; the last one repeats
 BATCH_SIZE = 200
+KEY_REFUSED = (401, 403)
 CLOSING_S = 5.0  # for outcomes that are not delivered at shutdown
 IDS = ("decision_id", "outcome_id")  # attributes of an event or a context that are no signal and no column
-NO_ANSWER = str(ReasonCode.SERVER_UNAVAILABLE)
+NO_ANSWER = str(FallbackReason.SERVER_UNAVAILABLE)
 FLAG_ERRORS = {
     ErrorCode.UNKNOWN_EXPERIMENT: FlagError.FLAG_NOT_FOUND,
     ErrorCode.UNAUTHORIZED: FlagError.PROVIDER_NOT_READY,
@@ -230,12 +231,12 @@ class StagewiseProvider(AbstractProvider):
         detail = flag.client.describe()
         if detail is None:
             return
-        safe = detail["problem"]["safe"]
+        safe = detail["problem"]["safe_name"]
         if safe != flag.client.safe:
             problem = "the safe action of {name!r} is given as {given!r}; the server's is {safe!r}"
             details = {"name": key, "given": flag.client.safe, "safe": safe}
             raise RequestRejected(ErrorCode.UNKNOWN_ACTION, problem, status=422, **details)
-        flag.actions, flag.columns = tuple(detail["problem"]["actions"]), frozenset(detail["context_names"])
+        flag.actions, flag.columns = tuple(detail["problem"]["action_names"]), frozenset(detail["context_names"])
 
     def _set_away(self, is_away: bool) -> None:
         """Tell OpenFeature when the server stops answering, and when it answers again."""
@@ -248,7 +249,10 @@ class StagewiseProvider(AbstractProvider):
 
 
 class OutcomeQueue:
-    """Outcomes that a thread delivers, in order and in batches, and again while a server is unavailable."""
+    """Outcomes that a thread delivers, in order and in batches, and again while a server is away or refuses the key.
+
+    Costs that are lost would make actions look harmless, and a proxy may refuse a key for a while.
+    """
 
     def __init__(self) -> None:
         self._pending: deque[tuple[Client, dict[str, Any]]] = deque()
@@ -293,11 +297,16 @@ class OutcomeQueue:
                 for outcome, response in zip(outcomes, client.learn_many(outcomes), strict=True):
                     if isinstance(response, ErrorResponse):
                         logger.warning("outcome %r is rejected: %s", outcome, response.message)
-            except ServerUnavailable:
-                self._closing.wait(DELIVERY_DELAYS[min(turn, len(DELIVERY_DELAYS) - 1)])
-                turn += 1
-                continue
             except StagewiseError as error:
+                is_refused = isinstance(error, RequestRejected) and error.status in KEY_REFUSED
+                if is_refused or isinstance(error, ServerUnavailable):
+                    if is_refused and self._closing.is_set():
+                        return
+                    if is_refused and not turn:
+                        logger.error("%d outcomes wait, and are sent again: %s", len(self._pending), error)
+                    self._closing.wait(DELIVERY_DELAYS[min(turn, len(DELIVERY_DELAYS) - 1)])
+                    turn += 1
+                    continue
                 logger.warning("%d outcomes are rejected: %s", len(outcomes), error)
             turn = 0
             with self._changed:

@@ -32,13 +32,9 @@ def validate_outcome(problem: Problem, given: Mapping[str, Any]) -> dict[str, fl
     names = [*problem.reported, SHOWN]
     for name, value in given.items():
         if name not in names:
-            raise InvalidOutcome(
-                ErrorCode.UNKNOWN_SIGNAL,
-                "the outcome names {name}; the signals are {names}{suggestion}",
-                name=safe_repr(name),
-                names=", ".join(names),
-                suggestion=suggest_name(name, names),
-            )
+            template = "the outcome names {name}; the signals are {names}{suggestion}"
+            data = {"name": safe_repr(name), "names": ", ".join(names), "suggestion": suggest_name(name, names)}
+            raise InvalidOutcome(ErrorCode.UNKNOWN_SIGNAL, template, **data)
         if name != SHOWN:
             scale_outcome(problem.reported[name], name, value)
         elif not isinstance(value, bool):

@@ -12,11 +12,19 @@ import msgspec
 
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import safe_repr
-from stagewise.server.checkpoints import LogEnd, Removal, build_checkpoint, read_changes, read_removal
-from stagewise.server.event_log import CONTROL, GLOBAL, PROBLEM, AppendRequest, Event, compute_digest, encode_canonical
+from stagewise.server.checkpoints import (
+    LogEnd,
+    Removal,
+    append_digests,
+    build_checkpoint,
+    read_all_versions,
+    read_changes,
+    read_removal,
+)
+from stagewise.server.event_log import GLOBAL, PROBLEM, Event
 from stagewise.server.seals import Seal, compute_leaf
 from stagewise.server.store.base import UPSERT_CHECKPOINT, Store
-from stagewise.server.versions import ProblemVersion, build_version
+from stagewise.server.versions import ProblemVersion
 
 RETENTION = "retention"  # the control of the global log
 DELETE_NUMBERS = 10_000  # of one transaction
@@ -52,25 +60,6 @@ def remove_old_rows(store: Store, before: int, actor: str, reason: str) -> Remov
     store._change(*((UPSERT_CHECKPOINT, (name, number, content)) for name, content in contents.items()))
     delete_rows(store, removal)
     return removal
-
-
-def append_digests(
-    store: Store, what: str, contents: Mapping[str, bytes], actor: str, reason: str, **details: int
-) -> int:
-    """Append a control to the global log with the digests of new checkpoints; return its number."""
-    digests = {name: compute_digest(content).hex() for name, content in contents.items()}
-    body = {"what": what, "digests": digests, "actor": actor, "reason": reason, **details}
-    (result,) = store.append([AppendRequest(GLOBAL, CONTROL, "", encode_canonical(body))])
-    assert result.event is not None
-    return result.event.number
-
-
-def read_all_versions(store: Store, name: str) -> list[ProblemVersion]:
-    """Return all versions of a problem, in order."""
-    versions = list[ProblemVersion]()
-    for event in store.iter_events_of_kind(name, PROBLEM):
-        versions.append(build_version(versions[-1] if versions else None, event))
-    return versions
 
 
 def check_windows(versions: Mapping[str, list[ProblemVersion]], age: int) -> None:

@@ -77,7 +77,6 @@ def decode_numbers(content: bytes) -> list[int]:
 
 
 def compute_seal_hash(before: bytes, seal: Seal) -> bytes:
-    """Return the hash of a seal."""
     head = [seal.seal, seal.at, seal.term, seal.size, seal.high, seal.open_numbers, seal.root.hex()]
     return hashlib.sha256(before + encode_canonical(head)).digest()
 
@@ -130,7 +129,6 @@ def build_seal(
 
 
 def compute_leaf(mac: bytes, row: bytes) -> bytes:
-    """Return the leaf of a row."""
     return hashlib.sha256(b"\0" + mac + row).digest()
 
 

@@ -71,7 +71,6 @@ class SnapshotSigner:
         self._key = self.store.secret(SECRET_NAME, secrets.token_bytes(32))
 
     def sign(self, stored: StoredSnapshot) -> StoredSnapshot:
-        """Return a snapshot with signatures."""
         learner_state = self._sign_field(stored, "learner_state") if stored.learner_state else b""
         return stored._replace(content=self._sign_field(stored, "content"), learner_state=learner_state)
 
@@ -81,11 +80,8 @@ class SnapshotSigner:
             content=stored.content[SIGNATURE_BYTES:], learner_state=stored.learner_state[SIGNATURE_BYTES:]
         )
         if not hmac.compare_digest(self._sign_field(unsigned, field), getattr(stored, field)):
-            raise InvalidSignature(
-                ErrorCode.DIGEST_MISMATCH,
-                "the snapshot was not made by a server from this log up to row {seq}",
-                seq=stored.seq,
-            )
+            template = "the snapshot was not made by a server from this log up to row {seq}"
+            raise InvalidSignature(ErrorCode.DIGEST_MISMATCH, template, seq=stored.seq)
         return bytes(getattr(unsigned, field))
 
     def _sign_field(self, stored: StoredSnapshot, field: SnapshotField) -> bytes:

@@ -1,7 +1,7 @@
 """The learner's state: a fold of the log, equal to the bit for any division of rows into batches."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -24,8 +24,8 @@ from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.risk_score import NO_BUCKET
 from stagewise.problem.signals import scale_outcome
 from stagewise.records.random_key import FIRST
-from stagewise.records.reason import Reason, ReasonDetails
-from stagewise.server.controls import ACKNOWLEDGE, FORGET_COSTS, RESUME, TRIP
+from stagewise.records.reason import FallbackReason, ReasonDetails
+from stagewise.server.controls import ACKNOWLEDGE, ERASE, FORGET_COSTS, RESUME, TRIP
 from stagewise.server.decide import PolicySnapshot
 from stagewise.server.event_log import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, SHOWN, Event
 from stagewise.server.monitors import CircuitBreaker, FeedbackMonitor, get_default_value
@@ -169,7 +169,7 @@ class StateFold:
         row = self.queue.add_staged()
         if self.feedback_monitor is not None:
             self.feedback_monitor.record_decision(index, int(row[0]))
-        if decision.reason == Reason.ASSUMPTION_CONTRADICTED or index % CHECK_INTERVAL == 0:
+        if decision.reason == FallbackReason.ASSUMPTION_CONTRADICTED or index % CHECK_INTERVAL == 0:
             self.learn()
             self.learned.decide(self.policy.context_in(row), FIRST)
 
@@ -200,6 +200,29 @@ class StateFold:
         scaled = scale_outcome(self.problem.signals[name], name, value)
         return float(self.signs[name]) * scaled if name in self.signs else scaled
 
+    @property
+    def numbers(self) -> Iterable[int]:
+        """The numbers of the decisions in the tables."""
+        return islice(self._indices, self.queue.base - self.queue.end + len(self._indices), None)
+
+    def is_pending(self, number: int) -> bool:
+        """Return whether a value of a decision may still be learned."""
+        return self._indices[number] >= self.queue.first_changeable
+
+    def find_closing(self, number: int) -> int | None:
+        """Return when the last window of a decision closes; None if it lacks a signal that has none."""
+        index = self._indices[number]
+        if any(self.queue.is_missing(index, k) for k in self.queue.unbounded):
+            return None
+        return self.queue.date(index) + self.queue.longest
+
+    def erase_rows(self, numbers: Iterable[int]) -> None:
+        """Erase the contexts of decisions that are over from the tables."""
+        for number in numbers:
+            index = self._indices.get(number, -1)
+            if self.queue.base <= index < self.queue.first_changeable:
+                self.queue.rows[index - self.queue.base, 2:] = 0.0
+
     def apply_control(self, body: Mapping[str, Any]) -> None:
         """Apply a control; an acknowledgement changes the learned state."""
         if body["what"] == TRIP:
@@ -208,6 +231,9 @@ class StateFold:
             self.learn()
             self.circuit_breaker.resume()
             self.feedback_monitor = self.new_feedback_monitor()
+        elif body["what"] == ERASE:
+            self.learn()
+            self.erase_rows(body["decisions"])
         elif body["what"] == FORGET_COSTS:
             self.learn()
             with suppress(StagewiseError):  # the action is not of this version of the problem
@@ -244,14 +270,14 @@ class StateFold:
         """Return a new feedback monitor; None without a feedback timeout."""
         if self.feedback_timeout is None:
             return None
-        signals, actions = len(self.default_values), len(self.problem.actions)
+        signals, actions = len(self.default_values), len(self.problem.action_names)
         return FeedbackMonitor(signals, actions, self.problem.delta, self.feedback_timeout)
 
     def find_feedback_cause(self) -> ReasonDetails | None:
         """Return the cause if feedback stopped: all of it, or one signal."""
         if self.feedback_monitor is None:
             return None
-        return self.feedback_monitor.find_cause(self.queue.names, self.problem.actions)
+        return self.feedback_monitor.find_cause(self.queue.names, self.problem.action_names)
 
     def build_snapshot(self) -> PolicySnapshot:
         """Return an immutable snapshot for deciders."""
@@ -301,12 +327,9 @@ class StateFold:
         state = msgspec.msgpack.decode(content)
         is_same = state["feedback_timeout"] == self.feedback_timeout
         if not is_same and not is_checkpoint:
-            raise InvalidProblem(
-                ErrorCode.STATE_MISMATCH,
-                "the snapshot was saved with --feedback-timeout {saved}; the server has {feedback_timeout}",
-                saved=state["feedback_timeout"],
-                feedback_timeout=self.feedback_timeout,
-            )
+            template = "the snapshot was saved with --feedback-timeout {saved}; the server has {feedback_timeout}"
+            data = {"saved": state["feedback_timeout"], "feedback_timeout": self.feedback_timeout}
+            raise InvalidProblem(ErrorCode.STATE_MISMATCH, template, **data)
         for segment in state["segments"]:
             hash_segment(segment)  # registers the segment's name, which later causes tell
         self.learned.restore(state)

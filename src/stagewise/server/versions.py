@@ -30,7 +30,6 @@ class ProblemVersion(NamedTuple):
 
 
 def build_first_version(problem: Problem) -> ProblemVersion:
-    """Return the first version."""
     return ProblemVersion(1, problem, frozenset())
 
 
@@ -43,7 +42,7 @@ def build_version(before: ProblemVersion | None, event: Event) -> ProblemVersion
 def build_next_version(before: ProblemVersion, new_problem: Problem) -> ProblemVersion:
     """Return the next version. Raises InvalidProblem if something changes that must not."""
     current, new_problem = before.problem, match_order(before.problem, new_problem)
-    check_same("safe", current.safe, new_problem.safe)
+    check_same("safe_name", current.safe_name, new_problem.safe_name)
     check_same("delta", current.delta, new_problem.delta)
     check_same("context", list(current.context_columns.items()), list(new_problem.context_columns.items()))
     check_same("reward", encode_signal(current.reward), encode_signal(new_problem.reward))
@@ -52,28 +51,28 @@ def build_next_version(before: ProblemVersion, new_problem: Problem) -> ProblemV
         check_limit(name, limit, new_problem.limits[name])
     if not set(new_problem.context_names) <= set(current.context_names):  # rows of the log lack the column
         check_same("columns", current.context_names, new_problem.context_names)
-    settings = {INHERITED_SETTING: len(current.actions), **current.settings}
+    settings = {INHERITED_SETTING: len(current.action_names), **current.settings}
     old_ranges, new_ranges = get_score_ranges(current), get_score_ranges(new_problem)
     for name in old_ranges.keys() & new_ranges.keys():  # by which the contexts of the log are read again
         check_same("range", old_ranges[name], new_ranges[name], f" of the score {name!r}")
     check_settings(settings, new_problem.settings)
-    more = [name for name in new_problem.actions if name not in current.actions]
-    problem = replace(current, actions=[*current.actions, *more], limits=dict(new_problem.limits), settings=settings)
-    return ProblemVersion(before.number + 1, problem, frozenset(current.actions) - frozenset(new_problem.actions))
+    more = [name for name in new_problem.action_names if name not in current.action_names]
+    problem = replace(
+        current, action_names=[*current.action_names, *more], limits=dict(new_problem.limits), settings=settings
+    )
+    return ProblemVersion(
+        before.number + 1, problem, frozenset(current.action_names) - frozenset(new_problem.action_names)
+    )
 
 
 def check_same(field: str, old: Any, new: Any, where: str = "") -> None:
     """Reject a change of something that must stay."""
     if old != new:
-        raise InvalidProblem(
-            ErrorCode.CHANGE_NOT_ALLOWED,
+        template = (
             "{field}{where} cannot change from {old!r} to {new!r}: a value chosen after seeing outcomes voids the "
-            "guarantee; create a new experiment for it",
-            field=field,
-            where=where,
-            old=old,
-            new=new,
+            "guarantee; create a new experiment for it"
         )
+        raise InvalidProblem(ErrorCode.CHANGE_NOT_ALLOWED, template, field=field, where=where, old=old, new=new)
 
 
 def check_settings(first: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -102,7 +101,6 @@ def check_limit(name: str, old: Limit, new: Limit) -> None:
 
 
 def get_score_ranges(problem: Problem) -> dict[str, tuple[float, float]]:
-    """Return the ranges of the columns that are scores."""
     scores = [limit.score for limit in problem.limits.values() if isinstance(limit.score, RiskScore)]
     return {score.name: score.ends for score in scores if score.weights is None}
 
@@ -117,7 +115,8 @@ def is_newer_score(old: Any, new: Any, setting: str) -> bool:
 def describe_loosening(before: ProblemVersion, after: ProblemVersion) -> str | None:
     """Describe what a version allows that the one before does not; None if nothing.
 
-    >>> problem = {"actions": ["a", "b"], "safe": "a", "reward": {"name": "r"}, "limits": {"c": {"at_most": 0.1}}}
+    >>> problem = {"action_names": ["a", "b"], "safe_name": "a", "reward": {"name": "r"}}
+    >>> problem["limits"] = {"c": {"at_most": 0.1}}
     >>> looser = {**problem, "limits": {"c": {"at_most": 0.2}}}
     >>> one = build_first_version(Problem.from_dict(problem))
     >>> describe_loosening(one, build_next_version(one, Problem.from_dict(looser)))
@@ -127,8 +126,8 @@ def describe_loosening(before: ProblemVersion, after: ProblemVersion) -> str | N
         new = after.problem.limits[name]
         if get_threshold(new) < get_threshold(old) if old.at_least else get_threshold(new) > get_threshold(old):
             return f"{name!r} {describe_limit(new)} where it is {describe_limit(old)}"
-    offered = get_declared_problem(before)["actions"]
-    added = [name for name in get_declared_problem(after)["actions"] if name not in offered]
+    offered = get_declared_problem(before)["action_names"]
+    added = [name for name in get_declared_problem(after)["action_names"] if name not in offered]
     return f"the action {added[0]!r}, which is not on offer" if added else None
 
 
@@ -145,6 +144,6 @@ def match_order(current: Problem, new_problem: Problem) -> Problem:
 def get_declared_problem(version: ProblemVersion) -> dict[str, Any]:
     """Return the problem of a version as a user declares it, without inherited settings."""
     content = version.problem.to_dict()
-    actions = [name for name in content["actions"] if name not in version.retired]
+    actions = [name for name in content["action_names"] if name not in version.retired]
     settings = {k: v for k, v in content["settings"].items() if k != INHERITED_SETTING}
-    return {**content, "actions": actions, "settings": settings}
+    return {**content, "action_names": actions, "settings": settings}

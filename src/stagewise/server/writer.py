@@ -83,7 +83,6 @@ class Writer:
         self._stopping = True
 
     def start(self) -> None:
-        """Start the threads."""
         with self._change:
             if not self._threads:
                 self._stopping = False
@@ -127,11 +126,8 @@ class Writer:
             if self._stopping:
                 raise StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, "{problem}", problem=STOPPING_MESSAGE)
             if self._rows and self._rows + len(write.requests) > self.max_pending:
-                raise StoreUnavailable(
-                    ErrorCode.STORE_BUSY,
-                    "the store is busy, with {rows:,} rows waiting to be written; try again later",
-                    rows=self._rows,
-                )
+                template = "the store is busy, with {rows:,} rows waiting to be written; try again later"
+                raise StoreUnavailable(ErrorCode.STORE_BUSY, template, rows=self._rows)
             self._queue.append(write)
             self._rows += len(write.requests)
             self._change.notify()

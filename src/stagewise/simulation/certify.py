@@ -159,7 +159,6 @@ def build_audited_job(policy: Any, world: Family, rounds: Any, seed: Any, backen
 
 
 def build_plan(rounds: int, runs: int, seed: int, stop_early: bool, backend: str) -> dict[str, Any]:
-    """Return the plan as a certificate holds it."""
     plan = {"rounds": rounds, "runs": runs, "seed": seed, "batch": compute_batch_size(rounds, runs, backend)}
     return {**plan, "stop_early": stop_early, "backend": backend, "points": POINTS}
 
@@ -217,7 +216,9 @@ def build_terms(pairs: PolicyWorlds, delta: float | None, confidence: float, rou
     signals = 1 + limits.values.size
     if signals == 1:
         name = type(policy).__name__
-        raise InvalidProblem(ErrorCode.MISSING_VALUE, f"{name} has no threshold, so there is nothing to certify")
+        raise InvalidProblem(
+            ErrorCode.MISSING_VALUE, "{name} has no threshold, so there is nothing to certify", name=name
+        )
     claimed = check_probability(getattr(policy, "delta", 0.05) if delta is None else delta, "delta")
     shares = (None,) * signals if backend == "python" else get_interval_shares(policy, signals)
     return ClaimTerms(claimed, confidence, rounds, ("reward", *limits.names), shares)

@@ -58,14 +58,12 @@ def build_inputs(policy: Any, oracle: Oracle, audited: bool, warm_start: PolicyS
     form = get_form(policy, world)
     if form is None:
         by = f" with method {policy.method!r}" if hasattr(policy, "method") else ""
-        raise InvalidProblem(
-            ErrorCode.UNSUPPORTED_BACKEND,
+        template = (
             "backend='cpu' cannot play {name}{by} in a {type_name} like this; use backend='python', "
-            "which plays any policy",
-            name=type(policy).__name__,
-            by=by,
-            type_name=world.type_name,
+            "which plays any policy"
         )
+        data = {"name": type(policy).__name__, "by": by, "type_name": world.type_name}
+        raise InvalidProblem(ErrorCode.UNSUPPORTED_BACKEND, template, **data)
     fresh, count, d = world.actions.fresh, int(world.actions.count), int(world.actions.dimension or 0)
     features, eligible = np.zeros((count, d)), np.array(world.actions.eligible)
     if not fresh and d:

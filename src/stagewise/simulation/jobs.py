@@ -1,4 +1,4 @@
-"""Jobs: validated runs of one plan, and how `simulate`, `sweep`, `certify` and `verify` play them."""
+"""Jobs: validated runs of one plan, and how `simulate`, `certify` and `verify` play them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

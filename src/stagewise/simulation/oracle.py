@@ -10,7 +10,7 @@ import numpy as np
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.mixture_program import compute_optimal_mixture_value, compute_optimal_value_on_rays
 from stagewise.engine.workspace import per_limit_size
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.policy import check_policy_protocol
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import find_missing_attributes
@@ -83,12 +83,8 @@ def draw_world(family: Callable[[int], Any], run: int) -> Any:
     except StagewiseError:
         raise
     except Exception as reason:
-        raise InvalidProblem(
-            ErrorCode.CALLBACK_FAILED,
-            "the world function raised {name} for run {run}; it must return the run's world",
-            name=type(reason).__name__,
-            run=run,
-        ) from reason
+        template = "the world function raised {name} for run {run}; it must return the run's world"
+        raise InvalidProblem(ErrorCode.CALLBACK_FAILED, template, name=type(reason).__name__, run=run) from reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,18 +151,15 @@ def build_oracle(policy: Any, world: Any) -> Oracle:
     adapted = as_world(world)
     check_policy_protocol(policy)
     adapted.check(policy)
-    if isinstance(policy, ContextCAPS) and adapted.is_builtin:
+    if isinstance(policy, SafeContextPosteriorSampling) and adapted.is_builtin:
         check_users(policy, adapted)
     thresholds = get_thresholds(policy)
     adapted, m = adapted.reorder_costs(thresholds.names), thresholds.values.size
     adapted = adapted.with_times(bool(getattr(policy, "needs_times", False)))
     if m and m != adapted.costs:
-        raise InvalidProblem(
-            ErrorCode.WORLD_MISMATCH,
-            "the policy has {m} and the world has {costs}; they must agree",
-            m=format_count(m, "limit"),
-            costs=format_count(adapted.costs, "cost"),
-        )
+        template = "the policy has {m} and the world has {costs}; they must agree"
+        data = {"m": format_count(m, "limit"), "costs": format_count(adapted.costs, "cost")}
+        raise InvalidProblem(ErrorCode.WORLD_MISMATCH, template, **data)
     check_limits_bind(adapted, thresholds)
     signs = np.ones(1 + adapted.costs)
     signs[1 : 1 + m] = thresholds.signs
@@ -174,13 +167,12 @@ def build_oracle(policy: Any, world: Any) -> Oracle:
     safe_means = get_safe_means(adapted, safe, signs)
     limits = thresholds.signs * thresholds.values
     if adapted.assumed and m and not np.all(safe_means[1:] <= limits) and (adapted.names_safe or safe is not None):
-        raise InvalidProblem(
-            ErrorCode.SAFE_ACTION_OVER_LIMIT,
+        template = (
             "the safe action's true cost is {safe_means} in this world, above a threshold of "
-            "{values}; no policy can be safe there",
-            safe_means=(safe_means[1:] * signs[1:]).tolist(),
-            values=thresholds.values.tolist(),
+            "{values}; no policy can be safe there"
         )
+        data = {"safe_means": (safe_means[1:] * signs[1:]).tolist(), "values": thresholds.values.tolist()}
+        raise InvalidProblem(ErrorCode.SAFE_ACTION_OVER_LIMIT, template, **data)
     mixes = not adapted.offers_rays or bool(getattr(policy, "mixes", False))
     return Oracle(adapted, thresholds, signs, limits, safe, safe_means, mixes)
 
@@ -198,15 +190,12 @@ def check_limits_bind(world: BaseWorld, thresholds: Thresholds) -> None:
         return
     for name, sign, value in zip(thresholds.names, thresholds.signs, thresholds.values.tolist(), strict=True):
         if sign > 0.0 and value > 1.0:
-            raise InvalidProblem(
-                ErrorCode.LIMIT_NEVER_BINDS,
+            template = (
                 "the threshold of {name!r} is {value:g}, above 1, the highest possible cost, since "
-                "outcomes of this world are {outcomes}{value_2}",
-                name=name,
-                value=value,
-                outcomes=world.outcomes,
-                value_2=suggest_percent(value),
+                "outcomes of this world are {outcomes}{value_2}"
             )
+            data = {"name": name, "value": value, "outcomes": world.outcomes, "value_2": suggest_percent(value)}
+            raise InvalidProblem(ErrorCode.LIMIT_NEVER_BINDS, template, **data)
 
 
 def get_thresholds(policy: Any) -> Thresholds:
@@ -220,11 +209,13 @@ def get_thresholds(policy: Any) -> Thresholds:
     return resolve_thresholds(policy.threshold, safe)
 
 
-def check_users(policy: ContextCAPS, world: BaseWorld) -> None:
+def check_users(policy: SafeContextPosteriorSampling, world: BaseWorld) -> None:
     users = world.plain_users
     if users is None:
         need = 'a problem with a context needs ContextWorld(..., features="plain")'
-        raise InvalidProblem(ErrorCode.WORLD_MISMATCH, f"the world is a {world.type_name}; {need}")
+        raise InvalidProblem(
+            ErrorCode.WORLD_MISMATCH, "the world is a {type_name}; {need}", type_name=world.type_name, need=need
+        )
     for word, ours, theirs in (
         ("actions", policy.actions, users.count),
         ("numbers about a user", policy.context, users.context),
@@ -232,11 +223,8 @@ def check_users(policy: ContextCAPS, world: BaseWorld) -> None:
         ("the index of the safe action", policy.safe_action.arm, users.safe),
     ):
         if ours != theirs:
-            raise InvalidProblem(
-                ErrorCode.WORLD_MISMATCH,
+            template = (
                 "{word}: the problem has {ours} and the world has {theirs}; a world's table has a row "
-                "for each action, with a constant and then a weight for each context number",
-                word=word,
-                ours=ours,
-                theirs=theirs,
+                "for each action, with a constant and then a weight for each context number"
             )
+            raise InvalidProblem(ErrorCode.WORLD_MISMATCH, template, word=word, ours=ours, theirs=theirs)

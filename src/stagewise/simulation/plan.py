@@ -112,10 +112,8 @@ def build_warm_start(warm_start: Any, given: Any, player: Any, backend: str) -> 
             "run; return the initial state from your policy's start()",
         )
     if backend == "cuda":
-        raise InvalidProblem(
-            ErrorCode.UNSUPPORTED_BACKEND,
-            "backend is 'cuda' and warm_start is given; use backend='cpu', since runs on a GPU start without data",
-        )
+        text = "backend is 'cuda' and warm_start is given; use backend='cpu', since runs on a GPU start without data"
+        raise InvalidProblem(ErrorCode.UNSUPPORTED_BACKEND, text)
     horizon = getattr(player, "horizon", None)
     if horizon is not None:
         fact = "warm_start used some of its rounds"
@@ -125,18 +123,27 @@ def build_warm_start(warm_start: Any, given: Any, player: Any, backend: str) -> 
     return WarmStart(PolicyState(memory), {"from": kind, "digest": sha256(memory.tobytes()).hexdigest()})
 
 
+def unwrap_agent(policy: Any, warm_start: Any) -> tuple[Any, Any]:
+    """Return the policy or problem of an agent, and the agent as the warm start where it has learned."""
+    if not isinstance(policy, Agent):
+        return policy, warm_start
+    played = policy.policy
+    if warm_start is None and isinstance(played, BasePolicy):
+        warm_start = None if np.array_equal(policy.state.memory, played.start().memory) else policy
+    return getattr(played, "problem", None) or played, warm_start
+
+
 def get_state(warm_start: Any, given: Any) -> tuple[str, Any]:
     if isinstance(warm_start, PolicyState):
         return "a state", warm_start
     if isinstance(warm_start, Agent):
         own, played = warm_start.policy, given.policy() if isinstance(given, Problem) else given
         if type(own) is not type(played) or encode_value(own) != encode_value(played):
-            raise InvalidProblem(
-                ErrorCode.STATE_MISMATCH,
+            template = (
                 "warm_start is an agent of {own!r:.60}, and the policy or its settings differ; "
-                "the state of one policy does not carry over to another",
-                own=own,
+                "the state of one policy does not carry over to another"
             )
+            raise InvalidProblem(ErrorCode.STATE_MISMATCH, template, own=own)
         return "an agent", warm_start.state
     if isinstance(given, Problem):
         agent = Agent(given)
@@ -211,10 +218,6 @@ def check_plan(path: Path, plan: dict[str, Any], same: Sequence[str]) -> bool:
 
     for key in same:
         if not isinstance(stored, dict) or stored.get(key) != plan.get(key):
-            raise InvalidFile(
-                ErrorCode.FILE_EXISTS,
-                "{folder} holds runs of another plan, which has a different {key}; choose another folder",
-                folder=path,
-                key=key,
-            )
+            template = "{folder} holds runs of another plan, which has a different {key}; choose another folder"
+            raise InvalidFile(ErrorCode.FILE_EXISTS, template, folder=path, key=key)
     return True

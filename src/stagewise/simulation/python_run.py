@@ -23,7 +23,7 @@ from stagewise.problem.formatting import safe_repr
 from stagewise.records.decision import Decision
 from stagewise.records.outcome import Outcome
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 from stagewise.simulation.oracle import Oracle
 
 TOLERANCE = 1e-9  # relative; differences below it are arithmetic
@@ -61,7 +61,7 @@ class PythonRun:
             if self.trace.audit.size:
                 safe = float(oracle.safe_means_in(actions)[0])
                 audit_round(self.trace.audit, round_, self.best, safe, means, oracle.limits)
-                if decision.reason is not Reason.SAFE_ACTION_COST_UNCERTAIN:
+                if decision.reason is not FallbackReason.SAFE_ACTION_COST_UNCERTAIN:
                     count_optimism_failure(
                         self.trace.audit, self.best, decision.optimistic_reward + decision.solver_gap
                     )
@@ -79,7 +79,7 @@ def compute_expected_means(decision: Any, actions: Any, oracle: Oracle, round_: 
     """
     try:
         if not isinstance(decision, Decision):
-            raise reject(f"it is {safe_repr(decision)}; it must be a Decision")
+            raise reject("it is {decision}; it must be a Decision", decision=safe_repr(decision))
         if decision.probabilities is None:
             check_played(decision, actions, oracle)
         else:
@@ -95,8 +95,8 @@ def compute_expected_means(decision: Any, actions: Any, oracle: Oracle, round_: 
     return total
 
 
-def reject(fault: str) -> InvalidProblem:
-    return InvalidProblem(ErrorCode.INVALID_DECISION, "{fault}", fault=fault)
+def reject(template: str, /, **details: Any) -> InvalidProblem:
+    return InvalidProblem(ErrorCode.INVALID_DECISION, template, **details)
 
 
 def get_listed_action(index: int, actions: Any, oracle: Oracle) -> Any:
@@ -106,7 +106,9 @@ def get_listed_action(index: int, actions: Any, oracle: Oracle) -> Any:
     if action is None:
         raise reject("it refers to a safe action outside the list, and there is none")
     if 0 <= index < eligible.size and not eligible[index] and not is_equal(action, safe):
-        raise reject(f"it gives a positive probability to action {index}, which is not eligible in this round")
+        raise reject(
+            "it gives a positive probability to action {index}, which is not eligible in this round", index=index
+        )
     return action
 
 
@@ -114,12 +116,14 @@ def check_mixture(probabilities: Any, actions: Any, oracle: Oracle) -> Floats:
     """Return the probabilities of the listed actions and the safe action, or raise."""
     chances: Floats = np.asarray(probabilities)
     if chances.dtype.kind not in "fiu" or chances.shape != (actions.count + 1,):
-        raise reject(
-            f"it has probabilities of shape {chances.shape} and type {chances.dtype}; they must be "
-            f"{actions.count + 1} numbers, for the {actions.count} listed actions and then for the separate safe action"
+        template = (
+            "it has probabilities of shape {shape} and type {dtype}; they must be "
+            "{count} numbers, for the {listed} listed actions and then for the separate safe action"
         )
+        raise reject(template, shape=chances.shape, dtype=chances.dtype, count=actions.count + 1, listed=actions.count)
     if not (np.all(chances >= -TOLERANCE) and abs(float(chances.sum()) - 1.0) <= TOLERANCE):  # false for NaN too
-        raise reject(f"it has the probabilities {safe_repr(chances.tolist())}; they must be nonnegative and sum to 1")
+        template = "it has the probabilities {chances}; they must be nonnegative and sum to 1"
+        raise reject(template, chances=safe_repr(chances.tolist()))
     for index in np.flatnonzero(chances):
         get_listed_action(int(index), actions, oracle)
     return chances
@@ -129,9 +133,8 @@ def check_drawn(decision: Decision, chances: Floats, actions: Any, oracle: Oracl
     """Raise if the action cannot have been sampled from the mixture."""
     index = check_index(decision, actions)
     if not chances[index] > 0.0:
-        raise reject(
-            f"it has index {index}, whose probability is {chances[index]:g}; it must be sampled from the mixture"
-        )
+        template = "it has index {index}, whose probability is {chances:g}; it must be sampled from the mixture"
+        raise reject(template, index=index, chances=chances[index])
     check_equal(decision.action, get_listed_action(index, actions, oracle), index)
 
 
@@ -139,14 +142,15 @@ def check_played(decision: Decision, actions: Any, oracle: Oracle) -> None:
     """Raise if the action does not match its index and step, or is outside the convex set."""
     if not actions.is_list:
         if not is_equal(decision.action, oracle.safe) and not actions.contains(decision.action):
-            raise reject(f"it plays {format_action(decision.action)}, which lies outside the {type(actions).__name__}")
+            template = "it plays {action}, which lies outside the {kind}"
+            raise reject(template, action=format_action(decision.action), kind=type(actions).__name__)
         return
     index = check_index(decision, actions)
     expected = get_listed_action(index, actions, oracle)
     if actions.between and index >= 0:
         step = check_number(decision.step_size, "its step")
         if not 0.0 <= step <= 1.0:
-            raise reject(f"its step is {step}; a step along a ray must be between 0 and 1")
+            raise reject("its step is {step}; a step along a ray must be between 0 and 1", step=step)
         safe = oracle.safe_in(actions)
         start = np.zeros_like(expected) if safe is None else safe
         expected = start + step * (expected - start)
@@ -163,7 +167,8 @@ def check_index(decision: Decision, actions: Any) -> int:
 def check_equal(action: Any, expected: Any, index: int) -> None:
     if not is_equal(action, expected):
         given, due = format_action(action), format_action(expected)
-        raise reject(f"it plays {given}, and its index {index} and step give {due}; they must agree")
+        template = "it plays {given}, and its index {index} and step give {due}; they must agree"
+        raise reject(template, given=given, index=index, due=due)
 
 
 def format_action(action: Any) -> str:

@@ -107,13 +107,8 @@ def play_each(pairs: PolicyWorlds, settings: RunSettings, runs: Sequence[int]) -
             oracle, bound = build_oracle(policy, world), compute_bound(policy, world, settings)
             m = oracle.limits.size
             if m != settings.limits:
-                raise InvalidProblem(
-                    ErrorCode.WORLD_MISMATCH,
-                    "run {run} has {m} thresholds, and run 0 has {limits}; all runs must have the same number",
-                    run=run,
-                    m=m,
-                    limits=settings.limits,
-                )
+                template = "run {run} has {m} thresholds, and run 0 has {limits}; all runs must have the same number"
+                raise InvalidProblem(ErrorCode.WORLD_MISMATCH, template, run=run, m=m, limits=settings.limits)
         trace = play_run(policy, oracle, settings, run)
         row: list[Any] = [values[None] for values in trace[1:]]
         parts.append(build_result(oracle, bound, Trace(trace.ends, *row), np.array([run], dtype=np.int64)))
@@ -125,10 +120,8 @@ def play_on_device(pairs: PolicyWorlds, settings: RunSettings, runs: Sequence[in
     from stagewise.simulation.gpu import play_batches as gpu
 
     if not pairs.fixed:
-        raise InvalidProblem(
-            ErrorCode.UNSUPPORTED_BACKEND,
-            "backend is 'cuda', which plays all runs in one world, and here each run has its own; use backend='cpu'",
-        )
+        text = "backend is 'cuda', which plays all runs in one world, and here each run has its own; use backend='cpu'"
+        raise InvalidProblem(ErrorCode.UNSUPPORTED_BACKEND, text)
     policy, world = pairs(0)
     oracle, numbers = build_oracle(policy, world), np.array(runs, dtype=np.int64)
     how = (settings.rounds, settings.record_points, to_signed_seed(settings.seed), numbers, settings.audit)

@@ -10,7 +10,7 @@ from stagewise.reports.result import Result, merge_results
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.jobs import Backend, Batch, build_job, open_workers, resolve_cuda
 from stagewise.simulation.oracle import Family
-from stagewise.simulation.plan import check_memory, parse_run_numbers
+from stagewise.simulation.plan import check_memory, parse_run_numbers, unwrap_agent
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -43,6 +43,7 @@ def simulate(
 
     Args:
         policy: A policy, a `Problem`, or any object with start, decide and learn; None if `world` draws policies too.
+            An agent stands for its policy and what it has learned, and stays as it is.
         world: A world; or a function from a run number to its world (such as `sw.LinearWorldFamily`), or to its
             policy and world.
         rounds: The number of rounds of a run.
@@ -75,6 +76,7 @@ def simulate(
         [0, 0]
     """
     backend, executor = resolve_cuda(backend, executor)
+    policy, warm_start = unwrap_agent(policy, warm_start)
     folder = None if out is None else parse_path(out, "out")
     settings = {"rounds": rounds, "seed": seed, "record_points": record_points, "backend": backend}
     settings |= {"audit": audit, "warm_start": warm_start}

@@ -126,12 +126,8 @@ def verify_certificate(
     except StagewiseError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
-        raise InvalidFile(
-            ErrorCode.FILE_CORRUPT,
-            "{path} lacks a field or has one of the wrong type: {error}",
-            path=path,
-            error=safe_repr(error),
-        ) from None
+        template = "{path} lacks a field or has one of the wrong type: {error}"
+        raise InvalidFile(ErrorCode.FILE_CORRUPT, template, path=path, error=safe_repr(error)) from None
     todo = {one["first"]: Batch(job, range(one["first"], one["first"] + one["runs"])) for one in batches}
     runs, equal, replays_all = sum(one["runs"] for one in batches), 0, len(batches) == len(content["batches"])
     with open_workers(executor, False, len(todo), runs, plan["rounds"]) as finished:
@@ -209,20 +205,16 @@ def rebuild_pair(content: dict[str, Any], policy: Any, world: Any) -> tuple[Any,
     described = content["world"]
     if described["family"] == "callable":
         if world is None or (policy is None and not described["draws_policies"]):
-            raise InvalidProblem(
-                ErrorCode.MISSING_VALUE,
+            template = (
                 "the worlds of this certificate were drawn by {told_of}; give that function, and the "
-                "policy, to stagewise.verify_certificate",
-                told_of=safe_repr(described["name"]),
+                "policy, to stagewise.verify_certificate"
             )
+            raise InvalidProblem(ErrorCode.MISSING_VALUE, template, told_of=safe_repr(described["name"]))
         return policy, world
     if policy is None:
         if not isinstance(content["policy"]["settings"], dict):
-            raise InvalidProblem(
-                ErrorCode.MISSING_VALUE,
-                "{content} is not a policy of stagewise; give the policy to stagewise.verify_certificate",
-                content=content["policy"]["kind"],
-            )
+            template = "{content} is not a policy of stagewise; give the policy to stagewise.verify_certificate"
+            raise InvalidProblem(ErrorCode.MISSING_VALUE, template, content=content["policy"]["kind"])
         policy = decode_value(content["policy"])
     if world is None:
         drawn = (described.get("safe", 0), described.get("seed", 0), described.get("spread"))

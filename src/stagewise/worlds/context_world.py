@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.engine.loop import CROSSED, PLAIN
-from stagewise.engine.world_draws import fill_crossed_features, fill_plain_features, fill_user_means
+from stagewise.engine.world_draws import SHRUNK, fill_crossed_features, fill_plain_features, fill_user_means
 from stagewise.problem.actions import ActionSet, FiniteSet
 from stagewise.problem.checks import (
     Floats,
@@ -180,8 +180,10 @@ class ContextWorld(UserWorld):
     Args:
         reward: θ of every action (K, d).
         cost: The same for every cost, (K, d) or (m, K, d), or by name; named costs are matched with limits.
-        noise: The standard deviation of the noise, for all signals or for each; 0.1 by default.
-        outcomes: "bernoulli" (1 with the mean as probability, no other noise), "gaussian", "uniform" or "rademacher".
+        noise: The standard deviation of the noise, for all signals or for each; 0.1 by default. For "shrunk" outcomes
+            the distance between the two values that there are for a mean.
+        outcomes: "bernoulli" (1 with the mean as probability, no other noise), "gaussian", "uniform", "rademacher", or
+            "shrunk": a distance s between (1 − s) times the mean and that plus s, which stay in [0, 1].
         safe: The index of the safe action.
         features: "crossed": action a has the features e_a ⊗ u (K d), in which all means are linear. "plain": its index
             and then u, for policies with one model for each action.
@@ -201,7 +203,7 @@ class ContextWorld(UserWorld):
     """
 
     actions: Users
-    kinds = NOISES
+    kinds: ClassVar[Mapping[str, int]] = NOISES | {"shrunk": SHRUNK}
 
     def __init__(
         self,
@@ -209,7 +211,7 @@ class ContextWorld(UserWorld):
         reward: ArrayLike,
         cost: ArrayLike | Mapping[str, ArrayLike],
         noise: PerSignal | Mapping[str, float] | None = None,
-        outcomes: Literal["bernoulli", "gaussian", "uniform", "rademacher"] = "bernoulli",
+        outcomes: Literal["bernoulli", "gaussian", "uniform", "rademacher", "shrunk"] = "bernoulli",
         safe: int = 0,
         features: FeatureForm = "crossed",
         segments: ArrayLike | None = None,
@@ -227,11 +229,14 @@ class ContextWorld(UserWorld):
         crossed = check_choice(features, ("crossed", "plain"), "features") == "crossed"
         self.actions = Users(count, d, np.cumsum(shares), crossed, check_integer(safe, "safe", last, 0, count - 1))
         self.shares = shares
-        self.outcomes = check_choice(outcomes, tuple(NOISES), "outcomes")
+        self.outcomes = check_choice(outcomes, tuple(self.kinds), "outcomes")
         self.noise = copy_read_only(parse_noise(noise, signals, self.names, self.outcomes))
-        if self.outcomes == "bernoulli":
+        if self.outcomes == "shrunk" and not self.noise.max() <= 1.0:
+            rule = "at most 1, where outcomes are 0 or 1"
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "noise", float(self.noise.max()), rule)
+        if self.outcomes in ("bernoulli", "shrunk"):
             low, high = -self.actions.most(-self.parameters), self.actions.most(self.parameters)
-            check_probabilities(low, high, signals, "bernoulli", TOLERANCE)
+            check_probabilities(low, high, signals, self.outcomes, TOLERANCE)
 
     @property
     def draw_kind(self) -> int:
@@ -293,10 +298,8 @@ def parse_segments(segments: Any, offsets: Any, shape: tuple[int, ...]) -> tuple
     """Return the shares (G,) of the segments and their offsets (1 + m, K, G)."""
     if segments is None or offsets is None:
         if segments is not offsets:
-            raise InvalidProblem(
-                ErrorCode.CONFLICTING_SETTINGS,
-                "segments and segment_offsets must be given together, the shares of the segments and their offsets",
-            )
+            text = "segments and segment_offsets must be given together, the shares of the segments and their offsets"
+            raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, text)
         return np.empty(0), np.empty((*shape, 0))
     shares, added = check_vector(segments, "segments", InvalidProblem), check_array(offsets, "segment_offsets")
     hint = "; 60 % is 0.6" if abs(float(shares.sum()) - 100.0) <= 1e-6 else ""

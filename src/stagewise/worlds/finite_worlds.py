@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stagewise.engine.world_draws import BERNOULLI, CLIPPED, GAUSSIAN
-from stagewise.problem.actions import Arms, FiniteSet
+from stagewise.problem.actions import ArmSet, FiniteSet
 from stagewise.problem.checks import Floats, PerSignal, check_array, check_choice, check_integer, copy_read_only
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.safe_action import SafeAction
@@ -81,7 +81,7 @@ class ArmsWorld(BaseTableWorld):
         array([0.7, 0.2])
     """
 
-    actions: Arms
+    actions: ArmSet
     theorems: ClassVar[tuple[str, ...]] = ("arms",)
 
     def __init__(
@@ -91,12 +91,12 @@ class ArmsWorld(BaseTableWorld):
         cost: ArrayLike | Mapping[str, ArrayLike],
         outcomes: Outcomes = "bernoulli",
         noise: PerSignal | Mapping[str, float] | None = None,
-        actions: Arms | None = None,
+        actions: ArmSet | None = None,
     ) -> None:
         super().__init__(reward, cost, outcomes, noise)
-        self.actions = Arms(self.table.shape[1]) if actions is None else actions
-        if not isinstance(self.actions, Arms) or self.actions.count != self.table.shape[1]:
-            rule = f"Arms({self.table.shape[1]}), one for each mean, or a subset of them by only()"
+        self.actions = ArmSet(self.table.shape[1]) if actions is None else actions
+        if not isinstance(self.actions, ArmSet) or self.actions.count != self.table.shape[1]:
+            rule = f"ArmSet({self.table.shape[1]}), one for each mean, or a subset of them by only()"
             raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "actions", actions, rule)
 
     def means(self, action: Any) -> Floats:
@@ -123,7 +123,7 @@ class ArmsWorld(BaseTableWorld):
     def from_description(cls, described: dict[str, Any]) -> Self:
         settings = dict(described)
         eligible = settings.pop("eligible", None)
-        return cls.from_settings(settings, actions=select_eligible(Arms(len(settings["reward"])), eligible))
+        return cls.from_settings(settings, actions=select_eligible(ArmSet(len(settings["reward"])), eligible))
 
 
 class FiniteSetWorld(BaseTableWorld):
@@ -166,7 +166,9 @@ class FiniteSetWorld(BaseTableWorld):
             first = self._rows.setdefault(action.tobytes(), row)
             if not np.array_equal(self.table[:, first], self.table[:, row]):
                 fact = "have the same features and different means; remove one of them"
-                raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, f"rows {first} and {row} {fact}")
+                raise InvalidProblem(
+                    ErrorCode.CONFLICTING_SETTINGS, "rows {first} and {row} {fact}", first=first, row=row, fact=fact
+                )
 
     def description(self) -> dict[str, Any]:
         return {**super().description(), "features": self.actions.description()}

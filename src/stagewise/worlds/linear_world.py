@@ -16,7 +16,7 @@ from stagewise.engine.world_draws import (
     fill_means,
     fill_round_safe_action,
 )
-from stagewise.problem.actions import ActionSet, FiniteSet, Listed, Rays
+from stagewise.problem.actions import ActionSet, FiniteSet, Listed, RaySet
 from stagewise.problem.checks import (
     MOST,
     Floats,
@@ -49,8 +49,8 @@ class LinearWorld(NoisyWorld):
     Args:
         reward: θ* (d,).
         cost: μ* (d,), or one for each cost (m, d), or by name; named costs are matched with limits of the same names.
-        actions: The actions, the same in every round or drawn for it: Rays, FiniteSet, RandomRays, RandomFiniteSet or a
-            convex set.
+        actions: The actions, the same in every round or drawn for it: RaySet, FiniteSet, RandomRaySet, RandomFiniteSet
+            or a convex set.
         noise: The standard deviation of the noise, for all signals or for each; it is sub-Gaussian with the same scale.
         outcomes: "gaussian", "uniform" (on ±√3 noise), "rademacher" (±noise), or "bernoulli": 1 with probability <x,
             θ*> or <x, μ*_j>, else 0; `noise` is left out only then.
@@ -59,8 +59,8 @@ class LinearWorld(NoisyWorld):
         InvalidProblem: Shapes do not agree, or a setting is missing or invalid.
 
     Example:
-        >>> from stagewise.problem.actions import Rays
-        >>> world = LinearWorld(reward=[1.0, 0.0], cost=[0.0, 1.0], actions=Rays([[1.0, 0.5]]), noise=0.1)
+        >>> from stagewise.problem.actions import RaySet
+        >>> world = LinearWorld(reward=[1.0, 0.0], cost=[0.0, 1.0], actions=RaySet([[1.0, 0.5]]), noise=0.1)
         >>> world.means(np.array([1.0, 0.5]))
         array([1. , 0.5])
     """
@@ -80,7 +80,7 @@ class LinearWorld(NoisyWorld):
         parameters, names = parse_means(reward, cost, "d")
         d = parameters.shape[1]
         if not isinstance(actions, ActionSet) or actions.dimension == 0:
-            sets = "Rays, FiniteSet, RandomRays, RandomFiniteSet, or a convex set such as Ball, Box or your own"
+            sets = "Rays, FiniteSet, RandomRaySet, RandomFiniteSet, or a convex set such as Ball, Box or your own"
             raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "actions", actions, sets)
         if actions.dimension is None:
             actions = actions.with_dimension(d)
@@ -94,7 +94,7 @@ class LinearWorld(NoisyWorld):
         self.outcomes = check_choice(outcomes, tuple(NOISES), "outcomes")
         if noise is None and self.outcomes != "bernoulli":
             reason = f"give the standard deviation of the {self.outcomes} outcomes"
-            raise InvalidProblem(ErrorCode.MISSING_VALUE, f"noise is missing; {reason}")
+            raise InvalidProblem(ErrorCode.MISSING_VALUE, "noise is missing; {reason}", reason=reason)
         self.noise = copy_read_only(
             parse_noise(noise, get_signal_names(len(parameters) - 1, names), names, self.outcomes)
         )
@@ -217,7 +217,7 @@ class RandomActions(ActionSet):
         return f"{type(self).__name__}(count={self.count}, dimension={self.dimension}{safe})"
 
 
-class RandomRays(RandomActions):
+class RandomRaySet(RandomActions):
     """Rays that are drawn anew in every round, with ends uniform on the unit sphere.
 
     Args:
@@ -230,12 +230,12 @@ class RandomRays(RandomActions):
         InvalidProblem: A number is invalid, or the set does not fit into memory.
 
     Example:
-        >>> RandomRays(count=3, dimension=2).draw(RandomKey(seed=1)).features.shape
+        >>> RandomRaySet(count=3, dimension=2).draw(RandomKey(seed=1)).features.shape
         (3, 2)
     """
 
     __slots__ = ()
-    kind, between = Rays, True
+    kind, between = RaySet, True
 
 
 class RandomFiniteSet(RandomActions):

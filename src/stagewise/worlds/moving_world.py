@@ -107,7 +107,7 @@ def parse_move(value: Any) -> Move:
                 raise InvalidProblem.must_be_one_of(ErrorCode.UNKNOWN_SETTING, "a name in a move", name, names)
         for name in ("kind", "signal", "action"):
             if name not in value:
-                raise InvalidProblem(ErrorCode.MISSING_VALUE, f"a move lacks {name}")
+                raise InvalidProblem(ErrorCode.MISSING_VALUE, "a move lacks {name}", name=name)
         return Move(**value)
     if not isinstance(value, Move):
         raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, "a move", value, "a Move")
@@ -203,8 +203,8 @@ class MovingWorld(UserWorld):
             rule = "a ContextWorld with features='plain', or a UserTableWorld"
             raise InvalidProblem.must_be(ErrorCode.WORLD_MISMATCH, "the world that moves", world, rule)
         if world.plain_users is None or world.outcomes not in ("bernoulli", "shrunk"):
-            text = f"a world of kind {world.type_name} moves only with features='plain' and outcomes in [0, 1]"
-            raise InvalidProblem(ErrorCode.WORLD_MISMATCH, text)
+            text = "a world of kind {type_name} moves only with features='plain' and outcomes in [0, 1]"
+            raise InvalidProblem(ErrorCode.WORLD_MISMATCH, text, type_name=world.type_name)
         self.world = world
         self.per_day = check_positive(per_day, "per_day")
         self.start = check_number(start, "start")

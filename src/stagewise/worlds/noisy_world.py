@@ -90,13 +90,11 @@ class NoisyWorld(BaseWorld):
     def check(self, policy: Any) -> None:
         parent = self.get_builtin_class()
         if parent is not None and type(self).means is not parent.means:
-            raise InvalidProblem(
-                ErrorCode.UNSUPPORTED,
+            template = (
                 "{name} is a {parent} with its own means, and runs would be scored by the means of {parent}; "
-                "write it as a separate world class",
-                name=type(self).__name__,
-                parent=parent.__name__,
+                "write it as a separate world class"
             )
+            raise InvalidProblem(ErrorCode.UNSUPPORTED, template, name=type(self).__name__, parent=parent.__name__)
 
     def max_at_safe(self, signs: Floats) -> Floats:
         return np.asarray(self.actions.max_at_safe(self.rows * signs[:, np.newaxis]))
@@ -203,14 +201,9 @@ def parse_means(reward: Any, cost: Any, over: str) -> tuple[Floats, Names]:
     costs = np.atleast_1d(costs)[np.newaxis] if costs.ndim <= axes else costs
     if rewards.ndim != axes or rewards.size == 0 or costs.shape[1:] != rewards.shape:
         shape = over if axes > 1 else f"{over},"
-        raise InvalidProblem(
-            ErrorCode.WRONG_SHAPE,
-            "reward has shape {shape} and cost has {shape_2}; they must be ({shape_3}) and (m, {over})",
-            shape=rewards.shape,
-            shape_2=costs.shape,
-            shape_3=shape,
-            over=over,
-        )
+        template = "reward has shape {shape} and cost has {shape_2}; they must be ({shape_3}) and (m, {over})"
+        data = {"shape": rewards.shape, "shape_2": costs.shape, "shape_3": shape, "over": over}
+        raise InvalidProblem(ErrorCode.WRONG_SHAPE, template, **data)
     return np.concatenate([rewards[np.newaxis], costs]), names
 
 
@@ -253,12 +246,6 @@ def check_probabilities(low: Floats, high: Floats, signals: Sequence[str], outco
     for name, least, most in zip(signals, low.tolist(), high.tolist(), strict=True):
         if not (least >= -slight and most <= 1.0 + slight):
             wrong = most if most > 1.0 + slight else least
-            raise InvalidProblem(
-                ErrorCode.OUT_OF_RANGE,
-                "means of {name!r} lie in [{least:g}, {most:g}]; {outcomes} needs them in [0, 1]{wrong}",
-                name=name,
-                least=least,
-                most=most,
-                outcomes=outcomes,
-                wrong=suggest_percent(wrong),
-            )
+            template = "means of {name!r} lie in [{least:g}, {most:g}]; {outcomes} needs them in [0, 1]{wrong}"
+            data = {"name": name, "least": least, "most": most, "outcomes": outcomes, "wrong": suggest_percent(wrong)}
+            raise InvalidProblem(ErrorCode.OUT_OF_RANGE, template, **data)

@@ -114,13 +114,11 @@ class UserTableWorld(UserWorld):
         numbers, segments = contexts[:, : width - segment_count], contexts[:, width - segment_count :]
         are_indices = (segments >= 0.0) & (segments == np.floor(segments))
         if not (np.all(np.abs(numbers) <= MOST_LEVELS**0.5) and np.all(are_indices)):
-            raise InvalidProblem(
-                ErrorCode.CONTEXT_OUT_OF_RANGE,
-                "users holds numbers outside [-10, 10], or segments that are not whole numbers from 0",
-            )
+            text = "users holds numbers outside [-10, 10], or segments that are not whole numbers from 0"
+            raise InvalidProblem(ErrorCode.CONTEXT_OUT_OF_RANGE, text)
         if not (means.min() >= 0.0 and means.max() <= 1.0):
             rule = f"in [0, 1]; they lie in [{means.min():g}, {means.max():g}]"
-            raise InvalidProblem(ErrorCode.OUT_OF_RANGE, f"the means must lie {rule}")
+            raise InvalidProblem(ErrorCode.OUT_OF_RANGE, "the means must lie {rule}", rule=rule)
         self.parameters = copy_read_only(means.reshape(len(means), -1))  # (1 + m, n K)
         last = f"from 0 to {count - 1}, being one of the actions"
         rows = copy_read_only(np.column_stack([np.ones(n), contexts]))
@@ -136,10 +134,8 @@ class UserTableWorld(UserWorld):
 
     @classmethod
     def from_description(cls, described: dict[str, Any]) -> Self:
-        raise InvalidFile(
-            ErrorCode.NOT_SERIALIZABLE,
-            "the world has kind 'UserTableWorld', which cannot be rebuilt from a file: its tables are not stored",
-        )
+        text = "the world has kind 'UserTableWorld', which cannot be rebuilt from a file: its tables are not stored"
+        raise InvalidFile(ErrorCode.NOT_SERIALIZABLE, text)
 
     @property
     def table(self) -> Floats:
@@ -170,7 +166,9 @@ class UserTableWorld(UserWorld):
             first = rows.setdefault(user.tobytes(), row)
             if first != row and not np.array_equal(self.table[:, first], self.table[:, row]):
                 fact = "are equal and have different means; remove one of them"
-                raise InvalidProblem(ErrorCode.CONFLICTING_SETTINGS, f"users {first} and {row} {fact}")
+                raise InvalidProblem(
+                    ErrorCode.CONFLICTING_SETTINGS, "users {first} and {row} {fact}", first=first, row=row, fact=fact
+                )
         return rows
 
     def description(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class World(Protocol):
         >>> from stagewise.worlds.finite_worlds import ArmsWorld
         >>> world: World = ArmsWorld(reward=[0.1, 0.7], cost=[0.0, 0.2])
         >>> world.costs, world.actions_in(RandomKey(seed=1))
-        (1, Arms(2))
+        (1, ArmSet(2))
     """
 
     @property
@@ -43,7 +43,7 @@ class World(Protocol):
             draw: The seed, run and round.
 
         Returns:
-            Arms, FiniteSet, Rays or a convex set.
+            ArmSet, FiniteSet, RaySet or a convex set.
         """
 
     def means(self, action: Any) -> Floats:
@@ -113,7 +113,7 @@ class BaseWorld(ABC):
     @property
     def is_bounded(self) -> bool:
         """Whether every outcome lies in [0, 1]."""
-        return self.outcomes in ("bernoulli", "clipped-gaussian")
+        return self.outcomes in ("bernoulli", "clipped-gaussian", "shrunk")
 
     @property
     def names_safe(self) -> bool:
@@ -155,13 +155,12 @@ class BaseWorld(ABC):
     def with_times(self, needed: bool) -> Self:
         """Return the world whose actions end with the time of their round, if that is needed."""
         if needed:
-            raise InvalidProblem(
-                ErrorCode.TIME_MISSING,
+            template = (
                 "a limit has a drift or the reward a half-life, and the rounds of a {kind} have no times; give "
                 "MovingWorld(world, per_day=...), "
-                "whose rounds have, and whose means may move",
-                kind=self.type_name,
+                "whose rounds have, and whose means may move"
             )
+            raise InvalidProblem(ErrorCode.TIME_MISSING, template, kind=self.type_name)
         return self
 
     def get_safe_action(self, safe: SafeAction | None) -> Any:
@@ -193,12 +192,11 @@ class BaseWorld(ABC):
     def truths(self, actions: Any) -> Floats:
         """Return the means (1 + m, K) of all listed actions."""
         if not isinstance(actions, ActionSet) or not actions.is_list:
-            raise InvalidProblem(
-                ErrorCode.UNSUPPORTED_ACTIONS,
-                "the world's actions are {name}; a custom world must list them as Arms, FiniteSet or Rays, "
-                "since regret is measured against the best mixture of listed actions",
-                name=type(actions).__name__,
+            template = (
+                "the world's actions are {name}; a custom world must list them as ArmSet, FiniteSet or RaySet, "
+                "since regret is measured against the best mixture of listed actions"
             )
+            raise InvalidProblem(ErrorCode.UNSUPPORTED_ACTIONS, template, name=type(actions).__name__)
         return np.column_stack([self.means_at(index, actions) for index in range(actions.count)])
 
 
@@ -226,7 +224,7 @@ class CustomWorld(BaseWorld):
         if isinstance(self.world, type) or lacking:
             rule = f"a LinearWorld, an ArmsWorld, a FiniteSetWorld, or any object with {', '.join(REQUIRED_ATTRIBUTES)}"
             found = f"a {self.type_name} without {', '.join(lacking)}"
-            raise InvalidProblem(ErrorCode.WRONG_TYPE, f"world is {found}; it must be {rule}")
+            raise InvalidProblem(ErrorCode.WRONG_TYPE, "world is {found}; it must be {rule}", found=found, rule=rule)
 
     def means(self, action: Any) -> Floats:
         given = check_array(self.world.means(action), "the world's means")

@@ -25,8 +25,8 @@ class LinearWorldFamily:
         InvalidProblem: The world is not a `LinearWorld`.
 
     Example:
-        >>> from stagewise.problem.actions import Rays
-        >>> base = LinearWorld(reward=[3.0, 4.0], cost=[0.6, 0.8], actions=Rays([[1.0, 0.0]]), noise=0.1)
+        >>> from stagewise.problem.actions import RaySet
+        >>> base = LinearWorld(reward=[3.0, 4.0], cost=[0.6, 0.8], actions=RaySet([[1.0, 0.0]]), noise=0.1)
         >>> np.linalg.norm(LinearWorldFamily(base, seed=1)(run=7).parameters, axis=1).round(12).tolist()
         [5.0, 1.0]
     """
@@ -127,11 +127,8 @@ def build_world(description: dict[str, Any]) -> Any:
     name = described.pop("kind", None)
     kind = get_world_kind(name)
     if kind is None:
-        raise InvalidFile(
-            ErrorCode.NOT_SERIALIZABLE,
-            "the world has kind {name}, which cannot be rebuilt from a file",
-            name=safe_repr(name),
-        )
+        template = "the world has kind {name}, which cannot be rebuilt from a file"
+        raise InvalidFile(ErrorCode.NOT_SERIALIZABLE, template, name=safe_repr(name))
     return kind.from_description(described)
 
 

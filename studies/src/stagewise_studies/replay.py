@@ -43,7 +43,7 @@ class People:
         return np.ones(self.cost.shape, dtype=bool) if self.offered is None else self.offered
 
 
-Fallbacks = dict[sw.Reason, tuple[int, str]]
+Fallbacks = dict[sw.FallbackReason, tuple[int, str]]
 """Why an agent played the safe action: by reason, the first round and its message."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 from stagewise_studies.replay import People, StudyPolicy, Track, is_over_limit
 from stagewise_studies.study import DRAWN, GUARDED, SAFE, TODAY
 
@@ -75,7 +75,7 @@ def list_stopped_rounds(tracks: Sequence[Track]) -> list[int]:
 
 def list_contradictions(tracks: Sequence[Track]) -> list[tuple[int, str]]:
     """Return the first contradiction of each run with one: its round and its message."""
-    found = [(track.fallbacks or {}).get(Reason.ASSUMPTION_CONTRADICTED) for track in tracks]
+    found = [(track.fallbacks or {}).get(FallbackReason.ASSUMPTION_CONTRADICTED) for track in tracks]
     return [one for one in found if one is not None]
 
 

@@ -87,7 +87,7 @@ def evaluate_holdout(trial: Trial, problems: Mapping[str, sw.Problem], propensit
         agents[name].learn_log_frame(trial.frame(first, one))
     log, rows = trial.frame(second, problem), []
     for name, candidate in {**agents, **{action: action for action in trial.actions}}.items():
-        evaluated = sw.evaluate(log, problem, candidate, propensity=propensity).candidate
+        evaluated = sw.evaluate_on_log(log, problem, candidate, propensity=propensity).candidate
         rows.append(
             {
                 "policy": name,
@@ -120,7 +120,7 @@ class Design:
     """A limit that never binds."""
     others: tuple[float, ...]
     propensity: Any
-    """The propensities of the trial, for `sw.evaluate`."""
+    """The propensities of the trial, for `sw.evaluate_on_log`."""
     texts: Mapping[str, Any]
     """The caption and the remarks of its page."""
 
@@ -138,7 +138,7 @@ class Design:
         """Return the policies: the problems, the safe action, the trial's own draws, and the best under the limit."""
         people, problems = data.people(), self.problems()
         lots = np.bincount(data.taken, minlength=len(data.actions)) / data.taken.size
-        safe = problems[GUARDED].safe
+        safe = problems[GUARDED].safe_name
         return {
             **{name: TrialLearner(problem, data) for name, problem in problems.items()},
             SAFE: always(people, safe),

@@ -15,7 +15,7 @@ def problem(context: dict[str, tuple[float, float]], **limit: Any) -> sw.Problem
     """Return a problem of three actions."""
     promise = {} if {"by", "model"} & limit.keys() else {"model": "rates"}
     limits = {"opt_out": sw.Limit(limit.pop("value", 0.03), **{**promise, **limit})}
-    return sw.Problem(actions=NAMES, safe="today", context=context, reward=sw.Reward("click"), limits=limits)
+    return sw.Problem(action_names=NAMES, safe_name="today", context=context, reward=sw.Reward("click"), limits=limits)
 
 
 def drawn(chance: np.random.Generator, rows: int, **columns: Any) -> dict[str, Any]:

@@ -16,8 +16,8 @@ RANGES = {
 }  # fmt: skip
 COINS = ("weekend", "mobile", "premium")
 PROBLEM = sw.Problem(
-    actions=ACTIONS,
-    safe="today",
+    action_names=ACTIONS,
+    safe_name="today",
     context=RANGES,
     reward=sw.Reward("click"),
     limits={

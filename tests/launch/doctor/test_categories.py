@@ -33,7 +33,7 @@ def log(seed: int = 0, **changes: Any) -> dict[str, Any]:
 def problem(plan: sw.Category, **context: Any) -> sw.Problem:
     columns = {"age": (0, 100), "plan": plan, "is_new": sw.Boolean(), "joined": sw.Date("2024-01-01", "2026-01-01")}
     return sw.Problem(
-        actions=["today", "offer"], safe="today", context={**columns, **context}, reward=sw.Reward("click"),
+        action_names=["today", "offer"], safe_name="today", context={**columns, **context}, reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.05, safe_bound=0.02, model="rates")},
     )  # fmt: skip
 
@@ -42,28 +42,28 @@ OPEN = sw.Category(["free", "basic", "pro"], other=True, missing="other")
 
 
 def test_a_log_that_agrees_is_not_contradicted() -> None:
-    report = sw.doctor(log(), problem(OPEN))
+    report = sw.check_log(log(), problem(OPEN))
     assert not report.contradicted
     assert report["ranges"].code is FindingCode.RANGES_KEPT
 
 
 def test_levels_that_are_not_declared_contradict() -> None:
-    found = sw.doctor(log(), problem(sw.Category(["free", "basic", "pro"])))["ranges"]
+    found = sw.check_log(log(), problem(sw.Category(["free", "basic", "pro"])))["ranges"]
     assert found.code is FindingCode.LEVEL_UNKNOWN
     assert (found.details["level"], found.details["level_count"]) == ("gold", found.details["count"])
 
 
 def test_levels_with_few_rows_and_clipped_numbers_are_noted() -> None:
-    found = sw.doctor(log(), problem(sw.Category(["free", "basic", "pro", "gold"])))["ranges"]
+    found = sw.check_log(log(), problem(sw.Category(["free", "basic", "pro", "gold"])))["ranges"]
     assert (found.code, found.details["level"]) == (FindingCode.LEVEL_RARE, "gold")
-    found = sw.doctor(log(), problem(OPEN, age=sw.Number(30, 80, clip=True)))["ranges"]
+    found = sw.check_log(log(), problem(OPEN, age=sw.Number(30, 80, clip=True)))["ranges"]
     assert (found.code, found.details["name"]) == (FindingCode.NUMBER_CLIPPED, "age")
     assert found.details["count"] > 0.1 * ROWS
 
 
 def test_a_linear_mean_with_a_category_is_linear() -> None:
     """Without the category it is not the form that is wrong, but the reward differs by it."""
-    report = sw.doctor(log(), problem(OPEN))
+    report = sw.check_log(log(), problem(OPEN))
     assert report["model_form"].verdict == "ok"
     assert report["norm_bound"].verdict == "ok"
 
@@ -72,7 +72,7 @@ def test_a_proposal_declares_categories(tmp_path: Path) -> None:
     rows = log()
     rows["plan"][::500] = None
     rows["user_group"] = np.array([f"group {i % 1000}" for i in range(ROWS)], dtype=object)
-    report = sw.doctor(rows, limits={"opt_out": 0.05})
+    report = sw.check_log(rows, limits={"opt_out": 0.05})
     assert report.problem is not None
     plan = report.problem.context["plan"]
     assert plan == sw.Category(["free", "basic", "pro"], other=True, missing="other")
@@ -110,12 +110,12 @@ def test_evaluation_and_forecast_take_categories() -> None:
         assert user["is_new"] in (0, 1)
         return "offer" if user["plan"] == "pro" else "today"
 
-    found = sw.evaluate(rows, asked, offer_to_pro).policies["candidate"]
+    found = sw.evaluate_on_log(rows, asked, offer_to_pro).policies["candidate"]
     assert found.estimates["click"]["dr"].value > 0.15
     agent = sw.Agent(asked, seed=1)
     agent.learn_log_frame({name: rows[name][:500] for name in ("action", *asked.context, "click", "opt_out")})
-    assert sw.evaluate({name: column[:50] for name, column in rows.items()}, asked, agent).policies
-    report = sw.forecast(
+    assert sw.evaluate_on_log({name: column[:50] for name, column in rows.items()}, asked, agent).policies
+    report = sw.forecast_from_log(
         {name: column[:600] for name, column in rows.items()}, asked, days=1, users_per_day=3, runs=38, progress=False
     )
     assert report.to_dict()

@@ -17,7 +17,7 @@ ROWS = 6_000
 
 def build(drift: str | None, value: float = 0.05) -> sw.Problem:
     limits = {"opt_out": sw.Limit(value, safe_bound=0.01, drift=drift, window="2d")}
-    return sw.Problem(actions=NAMES, safe="today", reward=sw.Reward("click"), limits=limits)
+    return sw.Problem(action_names=NAMES, safe_name="today", reward=sw.Reward("click"), limits=limits)
 
 
 def check(drift: str | None, rise: float = 1.0) -> Finding:
@@ -25,7 +25,7 @@ def check(drift: str | None, rise: float = 1.0) -> Finding:
     log = drawn(rng, ROWS, at=1.7e9 + np.arange(ROWS) * DAY / 200)
     late = np.where(np.arange(ROWS) > ROWS // 2, rise, 1.0)
     log["opt_out"] = (rng.random(ROWS) < 0.01 * late) * 1.0
-    return sw.doctor(log, build(drift))["drift"]
+    return sw.check_log(log, build(drift))["drift"]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def draw_months(rise: float, rows: int = 180_000) -> dict[str, Any]:
 
 
 def test_a_drift_is_proposed_from_months_with_its_least_bound_and_its_reason() -> None:
-    report = sw.doctor(draw_months(0.012), build(None, value=0.03))
+    report = sw.check_log(draw_months(0.012), build(None, value=0.03))
     proposal, rates = report.drift_proposals["opt_out"], report.monthly_rates["opt_out"]
     offers = [one for one in rates if one.action == "offer"]
     truth = [0.008 + 0.012 * (month + 0.5) / 6 for month in range(6)]
@@ -85,23 +85,27 @@ def test_a_drift_is_proposed_from_months_with_its_least_bound_and_its_reason() -
         ends = ("low", "high") if name == proposal.movement.action else ("mean",)
         drawn_ends = {getattr(one, end) for one in rates if one.action == name for end in ends}
         assert drawn_ends == set(band.get_paths()[0].vertices[:, 1])
-    assert sw.doctor(draw_months(0.012), build(proposal.drift, value=0.03))["drift"].code == FindingCode.DRIFT_LEARNABLE
+    assert (
+        sw.check_log(draw_months(0.012), build(proposal.drift, value=0.03))["drift"].code == FindingCode.DRIFT_LEARNABLE
+    )
 
 
 def test_a_proposed_problem_declares_a_drift_where_the_log_shows_one(tmp_path: Path) -> None:
     for rise, is_declared in ((0.0, False), (0.03, True)):
-        report = sw.doctor(draw_months(rise), limits={"opt_out": 0.05}, action="action", reward="click", safe="today")
+        report = sw.check_log(
+            draw_months(rise), limits={"opt_out": 0.05}, action="action", reward="click", safe="today"
+        )
         (tmp_path / "problem.toml").write_text(report.to_toml())
         assert sw.Problem.load(tmp_path / "problem.toml").to_dict() == report.problem.to_dict()
         assert (report.problem.limits["opt_out"].drift is not None) == is_declared
         assert "/30d" in report.to_toml()  # the drift, or the comment that names it
-    paid = sw.doctor(draw_months(0.03), limits={"opt_out": 0.05}, safe="today", proposal_fraction=None)
+    paid = sw.check_log(draw_months(0.03), limits={"opt_out": 0.05}, safe="today", proposal_fraction=None)
     assert paid.problem.limits["opt_out"].drift is None  # it would be chosen from rows that are learned
 
 
 def test_a_drift_that_no_limit_allows_is_said_with_its_least_bound() -> None:
-    proposal = sw.doctor(draw_months(0.012, 20_000), build(None, value=0.02)).drift_proposals["opt_out"]
+    proposal = sw.check_log(draw_months(0.012, 20_000), build(None, value=0.02)).drift_proposals["opt_out"]
     assert (proposal.is_learnable, proposal.least_bound > 0.02) == (False, True)
     log = draw_months(0.012, 20_000)
     del log["at"]
-    assert sw.doctor(log, build(None, value=0.02)).drift_proposals == {}
+    assert sw.check_log(log, build(None, value=0.02)).drift_proposals == {}

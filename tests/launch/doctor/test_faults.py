@@ -54,8 +54,8 @@ def test_a_limit_that_holds_in_every_segment_takes_rows_in_every_segment(by, ver
         "opt_out": [0] * rows,
     }
     problem = sw.Problem(
-        actions=["today", "offer"],
-        safe="today",
+        action_names=["today", "offer"],
+        safe_name="today",
         reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.02, safe_bound=0.01, by=by)},
     )
@@ -73,7 +73,7 @@ def test_a_planted_fault_is_found_in_every_one_of_five_logs(plant):
     name, verdict = FAULTS[plant]
     for seed in range(10, 15):
         frame = clean(seed)
-        found = sw.doctor(frame, plant(frame, seed))
+        found = sw.check_log(frame, plant(frame, seed))
         assert found[name].verdict == verdict, str(found)
         assert found.contradicted == (verdict == "contradicts" or plant in ALSO)
         assert plant not in ALSO or found[ALSO[plant]].verdict == "contradicts"
@@ -86,7 +86,7 @@ def test_a_planted_fault_is_found_in_every_one_of_five_logs(plant):
 def test_logs_without_a_fault_raise_no_alarm(logs, rows):
     alarms, noted = [], []
     for seed in range(logs):
-        found = sw.doctor(clean(1000 + seed, rows), PROBLEM)
+        found = sw.check_log(clean(1000 + seed, rows), PROBLEM)
         alarms += [str(finding) for finding in found.findings if finding.verdict == "contradicts"]
         noted += [finding.check for finding in found.findings if finding.verdict == "note"]
     assert set(noted) <= {"features", "sample_size", *SUSPECTED}
@@ -99,6 +99,6 @@ def test_the_same_log_at_a_looser_rate_would_raise_one():
     """The negative control: alarms are held back by alpha, and by nothing else."""
     frame = clean(3, 8_000)
     frame["click"] = np.where(np.arange(8_000) > 4_000, frame["click"], frame["click"] * (np.arange(8_000) % 2 > 0))
-    strict, loose = sw.doctor(frame, PROBLEM, alpha=1e-9), sw.doctor(frame, PROBLEM, alpha=0.2)
+    strict, loose = sw.check_log(frame, PROBLEM, alpha=1e-9), sw.check_log(frame, PROBLEM, alpha=0.2)
     assert strict["drift"].verdict == "ok"
     assert loose["drift"].verdict == "contradicts"

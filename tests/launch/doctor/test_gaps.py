@@ -46,22 +46,22 @@ def test_a_log_that_is_half_as_frequent_at_its_end_is_found_no_more_often_than_s
 def test_what_is_surely_lost_contradicts_and_what_may_be_rarer_is_noted():
     chance = np.random.default_rng(5)
     verdicts = [
-        sw.doctor(log(chance, 10_000, days, 0.0), problem({}))["outcome_gaps"].verdict for days in (0.1, 2.5, 6.0)
+        sw.check_log(log(chance, 10_000, days, 0.0), problem({}))["outcome_gaps"].verdict for days in (0.1, 2.5, 6.0)
     ]
     assert verdicts == ["ok", "note", "contradicts"]
 
 
 def test_a_log_without_times_or_without_events_is_fine():
     frame = log(np.random.default_rng(6), 4_000, 6.0, 0.0)
-    assert sw.doctor({**frame, "opt_out": np.zeros(4_000)}, problem({}))["outcome_gaps"].verdict == "ok"
+    assert sw.check_log({**frame, "opt_out": np.zeros(4_000)}, problem({}))["outcome_gaps"].verdict == "ok"
     del frame["at"]
-    assert sw.doctor(frame, problem({}))["outcome_gaps"].verdict == "ok"
+    assert sw.check_log(frame, problem({}))["outcome_gaps"].verdict == "ok"
 
 
 def test_a_finding_says_where_and_how_many():
     frame = log(np.random.default_rng(7), 20_000, 0.0, 1.0)
     frame["opt_out"] = np.where(frame["at"] % 86_400.0 >= 15 * 3600.0, 0.0, frame["opt_out"])
-    details = sw.doctor(frame, problem({}))["outcome_gaps"].details
+    details = sw.check_log(frame, problem({}))["outcome_gaps"].details
     assert details["period"] == "from 15:00 to 00:00 UTC"
     assert details["rows"] == 7343
     assert round(details["expected"]) == 160

@@ -23,7 +23,7 @@ def log_of(rows=600, actions=("today", "offer")):
 def refused(log, code, **arguments):
     """Return the details of the error that a proposal from a log is refused with."""
     with pytest.raises(sw.StagewiseError) as caught:
-        sw.doctor(log, **{"limits": {"opt_out": 0.2}, **arguments})
+        sw.check_log(log, **{"limits": {"opt_out": 0.2}, **arguments})
     assert caught.value.code is code
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
@@ -33,14 +33,14 @@ def refused(log, code, **arguments):
 def test_the_safe_action_is_asked_for_where_no_name_says_it():
     log = log_of(actions=("offer", "digest"))
     assert "'digest'" in refused(log, ErrorCode.SAFE_ACTION_MISSING)["actions"]
-    assert sw.doctor(log, limits={"opt_out": 0.2}, safe="digest").problem.safe == "digest"
-    assert sw.doctor(log_of(), limits={"opt_out": 0.2}).problem.safe == "today"
+    assert sw.check_log(log, limits={"opt_out": 0.2}, safe="digest").problem.safe_name == "digest"
+    assert sw.check_log(log_of(), limits={"opt_out": 0.2}).problem.safe_name == "today"
 
 
 def test_nothing_is_proposed_from_a_handful_of_rows():
     details = refused(log_of(99), ErrorCode.LOG_TOO_SHORT, safe="today")
     assert (details["rows"], details["min_rows"]) == (99, 100)
-    sw.doctor(log_of(100), limits={"opt_out": 0.5}, safe="today")
+    sw.check_log(log_of(100), limits={"opt_out": 0.5}, safe="today")
 
 
 @pytest.mark.parametrize(("column", "entry"), [("opt_out", "yes"), ("click", "n/a")])
@@ -57,7 +57,7 @@ def test_a_number_with_a_slip_is_left_out_and_not_taken_for_groups():
     log = log_of()
     log["age"] = [str(value) for value in log["age"]]
     log["age"][7] = "old"
-    found = sw.doctor(log, limits={"opt_out": 0.2})
+    found = sw.check_log(log, limits={"opt_out": 0.2})
     assert "age" in found.proposal.roles.ignored
     assert "age" not in found.problem.context
     assert found.problem.divisions == ()
@@ -65,13 +65,13 @@ def test_a_number_with_a_slip_is_left_out_and_not_taken_for_groups():
 
 def test_the_header_repeats_every_name_that_was_given():
     columns = {"at": "sent", "propensity": "drawn_with", "action": "arm"}
-    found = sw.doctor(log_of(), limits={"opt_out": 0.2}, columns=columns)
+    found = sw.check_log(log_of(), limits={"opt_out": 0.2}, columns=columns)
     assert "--columns at=sent --columns propensity=drawn_with --columns action=arm" in found.to_toml()
     assert found.log.propensities is not None
 
 
 def test_delta_says_what_it_pays_for_also_where_safe_is_left_out():
-    kept, left = (sw.doctor(log_of(), limits={"opt_out": limit}) for limit in (0.3, 0.051))
+    kept, left = (sw.check_log(log_of(), limits={"opt_out": limit}) for limit in (0.3, 0.051))
     assert kept.problem.limits["opt_out"].safe_bound is not None
     assert left.problem.limits["opt_out"].safe_bound is None
     assert kept.problem.delta == left.problem.delta  # what is set aside is paid for in any case
@@ -81,9 +81,9 @@ def test_delta_says_what_it_pays_for_also_where_safe_is_left_out():
 def test_propensities_in_percent_are_taken_for_that():
     log = log_of()
     problem = sw.Problem(
-        actions=["today", "offer"], safe="today", reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.2)}
+        action_names=["today", "offer"], safe_name="today", reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.2)}
     )
     log["drawn_with"] = np.full(600, 50.0)
-    found = sw.doctor(log, problem, columns={"action": "arm", "propensity": "drawn_with"})
+    found = sw.check_log(log, problem, columns={"action": "arm", "propensity": "drawn_with"})
     assert found["propensities"].code is FindingCode.PROPENSITY_OUT_OF_RANGE
     assert found["propensities"].details["example"] == 50.0

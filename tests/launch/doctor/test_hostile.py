@@ -11,8 +11,8 @@ from stagewise.launch.doctor.finding_messages import CheckName
 from stagewise.problem.errors import ErrorCode
 
 SMALL = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     context={"age": (18, 99)},
     reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.02, by="country"), "kept": sw.Limit(sw.AtLeast(0.5), model="rates")},
@@ -71,7 +71,7 @@ REFUSED = (
 @pytest.mark.long
 @pytest.mark.parametrize("name", LOGS)
 def test_a_strange_log_gets_findings(name):
-    found = sw.doctor(LOGS[name], SMALL)
+    found = sw.check_log(LOGS[name], SMALL)
     assert tuple(finding.check for finding in found.findings) == tuple(CheckName)
     assert len(str(found).splitlines()) == len(tuple(CheckName)) + 2
     json.loads(found.to_json())
@@ -82,9 +82,9 @@ def test_a_strange_log_gets_findings(name):
 def test_a_strange_log_gets_a_proposal_or_a_sentence(name):
     if name in REFUSED:
         with pytest.raises(sw.StagewiseError, match=r".{20,400}"):
-            sw.doctor(LOGS[name], limits={"opt_out": 0.02}, safe="nothing")
+            sw.check_log(LOGS[name], limits={"opt_out": 0.02}, safe="nothing")
     else:
-        found = sw.doctor(LOGS[name], limits={"opt_out": 0.02}, safe="nothing")
+        found = sw.check_log(LOGS[name], limits={"opt_out": 0.02}, safe="nothing")
         assert found.holdout.rows >= 1
         assert sw.Problem.from_dict(found.problem.to_dict()).to_dict() == found.problem.to_dict()
 
@@ -93,9 +93,9 @@ def test_very_many_groups_and_a_name_for_every_row():
     frame = rows(20_000)
     frame["city"] = np.array([f"c{i % 10_000}" for i in range(20_000)], dtype=object)
     frame["email"] = np.array([f"m{i}" for i in range(20_000)], dtype=object)
-    found = sw.doctor(frame, SMALL)
+    found = sw.check_log(frame, SMALL)
     assert found["segments"].verdict == "ok"
-    assert sw.doctor(frame, limits={"opt_out": 0.05}).problem.limits["opt_out"].by is None
+    assert sw.check_log(frame, limits={"opt_out": 0.05}).problem.limits["opt_out"].by is None
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_very_many_groups_and_a_name_for_every_row():
 )
 def test_invalid_arguments_are_rejected(arguments, code):
     with pytest.raises(sw.StagewiseError) as caught:
-        sw.doctor(rows(400), **{"problem": None, **arguments})
+        sw.check_log(rows(400), **{"problem": None, **arguments})
     assert caught.value.code is code
 
 
 def test_what_is_accepted_is_noted():
     frame = clean(1, 4_000)
     frame["age"][3] = 200.0
-    assert sw.doctor(frame, PROBLEM).contradicted
-    found = sw.doctor(frame, PROBLEM, ignore_checks=["ranges"])
+    assert sw.check_log(frame, PROBLEM).contradicted
+    found = sw.check_log(frame, PROBLEM, ignore_checks=["ranges"])
     assert not found.contradicted
     assert found["ranges"].verdict == "note"

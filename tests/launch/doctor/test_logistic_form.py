@@ -13,9 +13,12 @@ from stagewise.launch.doctor.log_profile import LogProfile
 from stagewise.launch.statistics import fit_logistic
 
 PROBLEM = sw.Problem(
-    actions=["today", "offer"], safe="today", context={"sends": (0, 20), "age": (18, 98)}, reward=sw.Reward("click"),
+    action_names=["today", "offer"],
+    safe_name="today",
+    context={"sends": (0, 20), "age": (18, 98)},
+    reward=sw.Reward("click"),
     limits={"opt_out": sw.Limit(0.05, safe_bound=0.02, model="logistic")},
-)  # fmt: skip
+)
 
 
 def log(seed: int, rows: int, bent: float = 0.0, slope: float = 0.9) -> dict[str, np.ndarray]:
@@ -51,7 +54,7 @@ def test_another_form_is() -> None:
 
 def test_what_a_linear_form_cannot_have_a_logistic_one_may() -> None:
     linear = sw.Problem(
-        actions=PROBLEM.actions, safe="today", context=dict(PROBLEM.ranges), reward=PROBLEM.reward,
+        action_names=PROBLEM.action_names, safe_name="today", context=dict(PROBLEM.ranges), reward=PROBLEM.reward,
         limits={"opt_out": sw.Limit(0.05, safe_bound=0.02, model="linear")},
     )  # fmt: skip
     frame = log(3, 40_000, slope=2.2)

@@ -22,7 +22,7 @@ def build_log(rows: int, rate: Any, **more: Any) -> dict[str, Any]:
 def build_problem(**limit: Any) -> sw.Problem:
     """Return two offers beside nothing, for users of an age and a plan."""
     return sw.Problem(
-        actions=["nothing", "offer", "digest"], safe="nothing", reward=sw.Reward("click"),
+        action_names=["nothing", "offer", "digest"], safe_name="nothing", reward=sw.Reward("click"),
         context={"age": (20, 60), "plan": sw.Category(["free", "pro", "team"])},
         limits={"opt_out": sw.Limit(0.3, **{"safe_bound": 0.0, "model": "rates", **limit})},
     )  # fmt: skip
@@ -30,7 +30,7 @@ def build_problem(**limit: Any) -> sw.Problem:
 
 def examine(log: dict[str, Any], **limit: Any) -> Any:
     """Return the doctor's finding."""
-    return sw.doctor(log, build_problem(**limit))["mismatch"]
+    return sw.check_log(log, build_problem(**limit))["mismatch"]
 
 
 def by_age(age: Any, _: Any) -> Any:
@@ -113,12 +113,12 @@ def test_means_that_fall_with_a_score_are_a_note(falls: bool) -> None:
     risk = chance.random(rows)
     rate = 0.3 - 0.25 * risk if falls else 0.05 + 0.25 * risk
     problem = sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", context=["x"], reward=sw.Reward("click"),
+        action_names=["nothing", "offer"], safe_name="nothing", context=["x"], reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.3, safe_bound=0.0, score=sw.RiskScore("risk", buckets=4))},
     )  # fmt: skip
     log = {"action": ["offer"] * rows, "x": chance.uniform(-1.0, 1.0, rows), "risk": risk, "click": np.zeros(rows)}
     log["opt_out"] = (chance.random(rows) < rate) * 1.0
-    report = sw.doctor(log, problem)
+    report = sw.check_log(log, problem)
     codes = [str(one.code) for one in report.findings]
     assert ("means_fall" in codes) == falls
     if falls:

@@ -8,7 +8,11 @@ from stagewise.launch.doctor.finding_messages import FindingCode
 
 SAFE = {"opt_out": sw.Limit(0.03, safe_bound=0.012, model="rates")}
 ONE_RATE = sw.Problem(
-    actions=["today", "offer"], safe="today", context={"sends": (0, 60)}, reward=sw.Reward("click"), limits=SAFE
+    action_names=["today", "offer"],
+    safe_name="today",
+    context={"sends": (0, 60)},
+    reward=sw.Reward("click"),
+    limits=SAFE,
 )
 
 
@@ -30,15 +34,15 @@ def test_a_limit_that_a_proposal_makes_linear_is_not_passed_over_by_a_check(time
     verdicts = []
     for seed in range(5):
         frame = log(seed, timed=timed)
-        if sw.doctor(frame, limits={"opt_out": 0.03}, safe="today").problem.limits["opt_out"].model == "linear":
-            verdicts.append(sw.doctor(frame, ONE_RATE)["model_form"].verdict)
+        if sw.check_log(frame, limits={"opt_out": 0.03}, safe="today").problem.limits["opt_out"].model == "linear":
+            verdicts.append(sw.check_log(frame, ONE_RATE)["model_form"].verdict)
     assert len(verdicts) >= 2
     assert "ok" not in verdicts
     assert "note" in verdicts
 
 
 def test_where_it_is_certain_it_matters_who_gets_the_action():
-    found = sw.doctor(log(1, 60_000, 0.9), ONE_RATE)["model_form"]
+    found = sw.check_log(log(1, 60_000, 0.9), ONE_RATE)["model_form"]
     assert found.verdict == "contradicts"
     assert found.code is FindingCode.RATE_DEPENDS_ON_NUMBER
     assert found.details["number"] == "sends"
@@ -50,6 +54,6 @@ def test_a_column_of_text_that_a_proposal_divides_by_is_noted():
     frame["plan"] = np.array(["free", "paid"], dtype=object)[chance.integers(0, 2, rows)]
     rate = np.where(frame["plan"] == "paid", 0.0145, 0.0062)
     frame["opt_out"] = (chance.random(rows) < rate) * 1
-    made = sw.doctor(frame, limits={"opt_out": 0.03}, safe="today")
+    made = sw.check_log(frame, limits={"opt_out": 0.03}, safe="today")
     assert made.problem.limits["opt_out"].by == "plan"
-    assert sw.doctor(frame, ONE_RATE)["segments"].verdict == "note"
+    assert sw.check_log(frame, ONE_RATE)["segments"].verdict == "note"

@@ -28,7 +28,7 @@ def side_by_side(seed, apart, rows=4_000):
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("apart", [0.4, 0.2, 0.1])
 def test_a_long_parameter_gets_a_bound_that_holds_it(seed, apart):
-    found = sw.doctor(side_by_side(seed, apart), limits={"opt_out": 0.3})
+    found = sw.check_log(side_by_side(seed, apart), limits={"opt_out": 0.3})
     assert found.problem.ranges == (("first", (0.0, 1.0)), ("second", (0.0, 1.0)))
     length = float(np.linalg.norm([0.5, 0.2 / apart, 0.2 / apart]))
     assert found["norm_bound"].verdict == "ok"
@@ -38,12 +38,12 @@ def test_a_long_parameter_gets_a_bound_that_holds_it(seed, apart):
 
 
 def test_a_norm_bound_is_in_the_file_that_is_loaded(tmp_path):
-    found = sw.doctor(side_by_side(0, 0.1), limits={"opt_out": 0.3})
+    found = sw.check_log(side_by_side(0, 0.1), limits={"opt_out": 0.3})
     (tmp_path / "problem.toml").write_text(found.to_toml(), encoding="utf-8")
     loaded = sw.Problem.load(tmp_path / "problem.toml")
     assert loaded.to_dict() == found.problem.to_dict()
     assert loaded.settings["norm_bound"] > 2.5
-    assert "norm_bound" not in sw.doctor(side_by_side(0, 0.4), limits={"opt_out": 0.3}).problem.settings
+    assert "norm_bound" not in sw.check_log(side_by_side(0, 0.4), limits={"opt_out": 0.3}).problem.settings
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -57,7 +57,7 @@ def test_ranges_hold_the_users_of_all_rows(seed):
         "click": (chance.random(rows) < 0.1) * 1,
         "opt_out": (chance.random(rows) < 0.05) * 1,
     }
-    found = sw.doctor(log, limits={"opt_out": 0.2})
+    found = sw.check_log(log, limits={"opt_out": 0.2})
     low, high = dict(found.problem.ranges)["tenure"]
     assert low <= log["tenure"].min()
     assert high >= log["tenure"].max()
@@ -68,7 +68,7 @@ def test_the_range_of_an_amount_is_asked_for():
     chance = np.random.default_rng(1)
     log = side_by_side(1, 0.4)
     log["refund"] = chance.lognormal(0.0, 1.0, 4_000)
-    found = sw.doctor(log, limits={"refund": 3.0}, safe="today")
+    found = sw.check_log(log, limits={"refund": 3.0}, safe="today")
     assert found.proposal.observed == ["refund"]
     assert found["ranges"].verdict in ("note", "contradicts")  # an outcome of the other rows may lie outside
 
@@ -81,7 +81,7 @@ def test_a_limit_far_below_the_safe_action_contradicts_also_by_segment():
         "click": (chance.random(rows) < 0.1) * 1,
         "opt_out": (chance.random(rows) < 0.01) * 1,
     }
-    found = sw.doctor(log, limits={"opt_out": 0.00001})
+    found = sw.check_log(log, limits={"opt_out": 0.00001})
     assert found.problem.limits["opt_out"].by == "country"
     assert found["safe_action"].verdict == "contradicts"
     assert found["safe_action"].details["all_segments"]

@@ -50,7 +50,7 @@ def world_log(rows, chance):
 def one_run(world, run, rows, users):
     """Propose from a log, learn from its rest, decide; say whether the limit was truly broken, and if it dared."""
     chance = np.random.default_rng([31, run])
-    found = sw.doctor(world.log(rows, chance), limits={"opt_out": world.limit}, safe="nothing", delta=DELTA)
+    found = sw.check_log(world.log(rows, chance), limits={"opt_out": world.limit}, safe="nothing", delta=DELTA)
     agent = sw.Agent(found.problem, seed=run)
     agent.learn_log_frame(found.holdout.frame())
     broken, dared, names = False, False, list(world.countries)
@@ -93,7 +93,7 @@ def test_what_is_proposed_keeps_the_guarantee(world, runs, rows, users):
 
 
 def test_the_file_says_why_and_is_the_problem(tmp_path):
-    found = sw.doctor(clean(5, 6_000), limits={"opt_out": 0.02, "complaint": None})
+    found = sw.check_log(clean(5, 6_000), limits={"opt_out": 0.02, "complaint": None})
     path = tmp_path / "problem.toml"
     path.write_text(found.to_toml(), encoding="utf-8")
     loaded = sw.Problem.load(path)
@@ -109,13 +109,13 @@ def test_the_file_says_why_and_is_the_problem(tmp_path):
 
 def test_rows_that_were_looked_at_are_not_left_to_learn_from():
     frame = clean(5, 4_000)
-    found = sw.doctor(frame, limits=["opt_out"], reward="click", proposal_fraction=0.3)
+    found = sw.check_log(frame, limits=["opt_out"], reward="click", proposal_fraction=0.3)
     chosen = found.log.take(found.proposal.split.selection)
     assert chosen.rows == 1_200
     assert found.holdout.rows == 2_800
     assert chosen.at.max() < found.holdout.at.min()
     del frame["at"]
-    found = sw.doctor(frame, limits=["opt_out"], reward="click")
+    found = sw.check_log(frame, limits=["opt_out"], reward="click")
     chosen = found.log.take(found.proposal.split.selection)
     assert chosen.rows + found.holdout.rows == found.log.rows == 4_000
     assert abs(chosen.rows - 2_000) < 200
@@ -127,7 +127,7 @@ def test_rows_that_were_looked_at_are_not_left_to_learn_from():
 def test_without_a_split_the_choice_is_paid_for():
     frame = clean(5, 4_000)
     frame["browser"] = np.array(["a", "b"], dtype=object)[np.arange(4_000) % 2]
-    apart, together = (sw.doctor(frame, limits=["opt_out"], proposal_fraction=share) for share in (0.5, None))
+    apart, together = (sw.check_log(frame, limits=["opt_out"], proposal_fraction=share) for share in (0.5, None))
     assert together.holdout.rows == together.log.rows == 4_000
     assert together.problem.delta == pytest.approx(apart.problem.delta / 4)  # a rate, two columns of text, or linear
 
@@ -136,7 +136,7 @@ def test_a_leak_is_left_out_and_a_segment_is_kept():
     chance = np.random.default_rng(1)
     frame = world_log(8_000, chance)
     frame["pages_after"] = frame["click"] * 3 + chance.random(8_000)
-    found = sw.doctor(frame, limits={"opt_out": 0.2})
+    found = sw.check_log(frame, limits={"opt_out": 0.2})
     assert "pages_after" not in found.problem.context
     assert "ignored.pages_after" in found.proposal.reasons
     assert found.problem.limits["opt_out"].by == "country"
@@ -158,11 +158,11 @@ def plain_log(rows, chance, rate=0.1, **texts):
 @pytest.mark.long
 def test_users_are_divided_unless_rates_are_shown_to_be_alike():
     chance = np.random.default_rng(3)
-    few = sw.doctor(plain_log(2_000, chance, country=["NZ", "AU"]), limits={"opt_out": 0.12})
+    few = sw.check_log(plain_log(2_000, chance, country=["NZ", "AU"]), limits={"opt_out": 0.12})
     assert few.problem.limits["opt_out"].by == "country"
-    many = sw.doctor(plain_log(160_000, chance, 0.6, country=["NZ", "AU"]), limits={"opt_out": 0.5})
+    many = sw.check_log(plain_log(160_000, chance, 0.6, country=["NZ", "AU"]), limits={"opt_out": 0.5})
     assert many.problem.limits["opt_out"].by is None
-    free = sw.doctor(plain_log(4_000, chance, country=["NZ", "AU"]), limits={"opt_out": 0.3})
+    free = sw.check_log(plain_log(4_000, chance, country=["NZ", "AU"]), limits={"opt_out": 0.3})
     assert free.problem.limits["opt_out"].by is None
 
 
@@ -171,7 +171,7 @@ def test_what_a_limit_holds_on_average_over_is_said():
     log = plain_log(
         2_000, chance, country=["NZ", "AU"], device=["phone", "desktop", None], city=[f"c{i}" for i in range(50)]
     )
-    found = sw.doctor(log, limits={"opt_out": 0.12})
+    found = sw.check_log(log, limits={"opt_out": 0.12})
     assert found.problem.limits["opt_out"].by == "country"
     assert sorted(found.proposal.averaged["opt_out"]) == ["city", "device"]
     assert found["segments"].code is FindingCode.LIMIT_ON_AVERAGE_ONLY
@@ -183,25 +183,25 @@ def test_a_text_about_the_action_or_of_afterwards_divides_nobody():
     log = plain_log(12_000, chance)
     log["family"] = np.where(log["action"] == "offer", "loud", "quiet").astype(object)
     log["status"] = np.where(log["opt_out"] == 1, "gone", "here").astype(object)
-    found = sw.doctor(log, limits={"opt_out": 0.12})
+    found = sw.check_log(log, limits={"opt_out": 0.12})
     assert found.problem.divisions == ()
     assert {"ignored.family", "ignored.status"} <= found.proposal.reasons.keys()
 
 
 def test_a_segment_without_the_safe_action_leaves_safe_open():
     frame = world_log(8_000, np.random.default_rng(1))
-    told = sw.doctor(frame, limits={"opt_out": 0.2}).problem.limits["opt_out"]
+    told = sw.check_log(frame, limits={"opt_out": 0.2}).problem.limits["opt_out"]
     assert told.safe_bound is not None
     assert 0.06 < told.safe_bound < 0.2
     frame["action"] = np.where(frame["country"] == "AU", "offer", frame["action"]).astype(object)
-    assert sw.doctor(frame, limits={"opt_out": 0.2}, safe="nothing").problem.limits["opt_out"].safe_bound is None
+    assert sw.check_log(frame, limits={"opt_out": 0.2}, safe="nothing").problem.limits["opt_out"].safe_bound is None
 
 
 def test_a_cost_that_a_number_moves_is_proposed_linear():
     chance = np.random.default_rng(1)
     frame = world_log(12_000, chance)
     frame["opt_out"] = (chance.random(12_000) < 0.02 + 0.2 * (frame["age"] > 60)) * 1
-    limit = sw.doctor(frame, limits={"opt_out": 0.3}).problem.limits["opt_out"]
+    limit = sw.check_log(frame, limits={"opt_out": 0.3}).problem.limits["opt_out"]
     assert limit.model == "linear"
     assert limit.safe_bound is None
 
@@ -211,10 +211,10 @@ def test_columns_may_be_called_as_arguments_and_as_checks_are():
     frame = world_log(3_000, chance)
     frame["reward"], frame["cost"] = frame.pop("click"), frame.pop("opt_out")
     frame["drift"], frame["leaks"] = chance.random(3_000), chance.integers(0, 50, 3_000)
-    found = sw.doctor(frame)
+    found = sw.check_log(frame)
     assert found.columns == {"the_reward": "reward", "the_cost": "cost"}
     assert set(found.problem.context) == {"age", "drift", "leaks"}
-    again = sw.doctor(frame, found.problem, columns=found.columns)
+    again = sw.check_log(frame, found.problem, columns=found.columns)
     assert again["ranges"].verdict == "ok"
 
 
@@ -231,7 +231,7 @@ def test_what_is_about_the_action_or_the_time_is_no_number_of_a_user() -> None:
         "click": chance.random(400) < 0.1 * sent,
         "opt_out": chance.random(400) < 0.01,
     }
-    made = sw.doctor(log, action="template", limits={"opt_out": 0.1}, columns={"propensity": "drawn_with"})
+    made = sw.check_log(log, action="template", limits={"opt_out": 0.1}, columns={"propensity": "drawn_with"})
     assert list(made.problem.context) == ["age"]
     assert "share_of_template" in made.proposal.roles.ignored
     assert made.log.at is not None

@@ -17,7 +17,7 @@ SLOPES = np.array([0.9, -0.5])
 
 def problem(**limit: Any) -> sw.Problem:
     return sw.Problem(
-        actions=["nothing", "digest", "offer"], safe="nothing", context={"age": (20, 80), "opens": (-1, 1)},
+        action_names=["nothing", "digest", "offer"], safe_name="nothing", context={"age": (20, 80), "opens": (-1, 1)},
         reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.1, safe_bound=0.0, **({"model": "rates"} | limit))},
     )  # fmt: skip
 
@@ -50,7 +50,7 @@ def build_mixed_problem(score: Any = None) -> sw.Problem:
         "joined": sw.Date("2024-01-01", "2026-01-01"), "plan": sw.Category(["free", "pro"], other=True, missing="free"),
     }  # fmt: skip
     return sw.Problem(
-        actions=["nothing", "offer"], safe="nothing", context=context, reward=sw.Reward("click"),
+        action_names=["nothing", "offer"], safe_name="nothing", context=context, reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.1, safe_bound=0.0, score=score, model="rates" if score is None else None)},
     )  # fmt: skip
 
@@ -159,7 +159,8 @@ def test_the_command_writes_the_problem_and_the_rows_to_learn(tmp_path: Path) ->
     lines = [",".join(rows), *(",".join(map(str, row)) for row in zip(*rows.values(), strict=True))]
     (tmp_path / "log.csv").write_text("\n".join(lines), encoding="utf-8")
     (tmp_path / "problem.toml").write_text(
-        'actions = ["nothing", "digest", "offer"]\nsafe = "nothing"\n[context]\nage = [20, 80]\nopens = [-1, 1]\n'
+        'action_names = ["nothing", "digest", "offer"]\nsafe_name = "nothing"\n'
+        "[context]\nage = [20, 80]\nopens = [-1, 1]\n"
         '[reward]\nname = "click"\n[limits.opt_out]\nat_most = 0.1\nsafe_bound = 0.0\nmodel = "rates"\n',
         encoding="utf-8",
     )

@@ -64,7 +64,7 @@ def covered(logs, rows, make, **told):
     rng, counts, declared = np.random.default_rng(20261120), {}, problem()
     candidate = dict(zip(NAMES, CANDIDATE.tolist(), strict=True))
     for _ in range(logs):
-        found = sw.evaluate(make(rng, rows), declared, candidate, delta=2.0 * DELTA, **told)
+        found = sw.evaluate_on_log(make(rng, rows), declared, candidate, delta=2.0 * DELTA, **told)
         for signal, truth in TRUE.items():
             for name, one in found[signal].items():
                 counts.setdefault((signal, name), 0)
@@ -98,11 +98,11 @@ def test_what_could_have_been_drawn_is_not_read_off_what_was(names, least, rows)
     """Only `propensity`; one user in ten is never or hardly ever offered what costs there 1: twice what is allowed."""
     rng, logs = np.random.default_rng(20261121), 8
     declared = problem(
-        actions=list(names), limits={"opt_out": sw.Limit(0.5 * FRAIL_TRUTH, safe_bound=0.0, model="rates")}
+        action_names=list(names), limits={"opt_out": sw.Limit(0.5 * FRAIL_TRUTH, safe_bound=0.0, model="rates")}
     )
     missed, kept = {"ips": 0, "dr": 0}, 0
     for _ in range(logs):
-        found = sw.evaluate(frail(rng, rows, least, names), declared, "offer", estimators=["ips", "dr"])
+        found = sw.evaluate_on_log(frail(rng, rows, least, names), declared, "offer", estimators=["ips", "dr"])
         for name in missed:
             one = found["opt_out"][name]
             assert one.validity == "anytime"
@@ -115,7 +115,7 @@ def test_what_could_have_been_drawn_is_not_read_off_what_was(names, least, rows)
 def test_with_propensities_alone_an_interval_still_narrows():
     """A limit that is kept can be shown to be, without knowing what else could have been drawn: offers go to all."""
     declared = problem(limits={"opt_out": sw.Limit(0.15, safe_bound=0.0, model="rates")})
-    found = sw.evaluate(frail(np.random.default_rng(20261122), 20_000, 0.5), declared, "offer")
+    found = sw.evaluate_on_log(frail(np.random.default_rng(20261122), 20_000, 0.5), declared, "offer")
     assert found.candidate.verdicts["opt_out"].verdict == "kept"
     assert found["opt_out"]["dr"].value == pytest.approx(FRAIL_TRUTH, abs=0.02)
     assert found["opt_out"]["dr"].high < FRAIL_TRUTH + 0.04

@@ -27,7 +27,7 @@ def test_a_doubly_robust_term_is_its_formula():
 def test_the_front_door_gives_the_same_numbers_as_plain_loops():
     frame = drawn(np.random.default_rng(1), 300)
     candidate = {"digest": 0.25, "offer": 0.75}
-    found = sw.evaluate(frame, problem(), candidate)
+    found = sw.evaluate_on_log(frame, problem(), candidate)
     shares = dict(zip(NAMES, SHARES, strict=True))
     weights = [candidate.get(action, 0.0) / shares[action] for action in frame["action"]]
     for signal in ("click", "opt_out"):
@@ -89,6 +89,6 @@ def test_a_true_regression_narrows_the_interval():
     rng = np.random.default_rng(4)
     frame = drawn(rng, 4000)
     frame["click"] = (np.array(NAMES, dtype=object)[:, None] == frame["action"]).argmax(axis=0) / 2.0
-    found = sw.evaluate(frame, problem(), "digest")["click"]
+    found = sw.evaluate_on_log(frame, problem(), "digest")["click"]
     assert found["dr"].value == pytest.approx(0.5, abs=0.01)
     assert found["dr"].high - found["dr"].low < 0.5 * (found["ips"].high - found["ips"].low)

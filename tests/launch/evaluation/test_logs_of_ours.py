@@ -19,8 +19,8 @@ from stagewise.server.store.factory import open_store
 
 WEEK = 7 * 86400.0
 TOML = """
-actions = ["nothing", "digest", "offer"]
-safe = "nothing"
+action_names = ["nothing", "digest", "offer"]
+safe_name = "nothing"
 context = ["age"]
 [reward]
 name = "click"
@@ -43,20 +43,20 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.long
 def test_the_export_of_a_desk(exported: Path) -> None:
     """Rows that were not shown are left out, windows count, and what the desk could not have done is said."""
-    told = of_the_desk(actions=["nothing", "offer", "sale"])
+    told = of_the_desk(action_names=["nothing", "offer", "sale"])
     log = Log.of(exported, told)
     shown = np.array([bool(value) for value in log.arrays["shown"].tolist()])
-    found = sw.evaluate(exported, told, "nothing", as_of=time.time() + 2 * WEEK)
+    found = sw.evaluate_on_log(exported, told, "nothing", as_of=time.time() + 2 * WEEK)
     assert found.rows == shown.sum() < log.rows
     assert found["opt_out"]["ips"].rows == found.rows
     clicks, done = log.values[shown, 0], log.actions[shown] == 0
     known = ~np.isnan(clicks)
     weights = np.where(done, 1.0 / log.propensities[shown], 0.0)
     assert found["click"]["ips"].value == pytest.approx((weights * clicks)[known].mean())
-    offers = sw.evaluate(exported, told, "offer", as_of=time.time() + 2 * WEEK)
+    offers = sw.evaluate_on_log(exported, told, "offer", as_of=time.time() + 2 * WEEK)
     assert offers.candidate.support.by_action["offer"] == pytest.approx((log.probabilities[shown, 1] == 0.0).mean())
     assert offers["click"]["ips"].value is None
-    early = sw.evaluate(exported, told, "nothing")
+    early = sw.evaluate_on_log(exported, told, "nothing")
     assert early["opt_out"]["ips"].rows == 0
     assert early.candidate.verdicts["opt_out"].verdict == "unknown"
 
@@ -74,7 +74,7 @@ def test_decisions_as_an_agent_logs_them(tmp_path: Path) -> None:
         chance = decision.probabilities["nothing"]
         clicks.append(outcome["click"] / chance if decision.action == "nothing" else 0.0)
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
-    found = sw.evaluate(tmp_path / "log.jsonl", problem(), "nothing")
+    found = sw.evaluate_on_log(tmp_path / "log.jsonl", problem(), "nothing")
     assert found["click"]["ips"].value == pytest.approx(np.mean(clicks))
 
 

@@ -19,8 +19,8 @@ RANDOM_ORDER = (NoteCode.ORDER_RANDOM, NoteCode.TIMES_TIED)
 COST, LIMIT, SHARE = 0.30, 0.27, 0.3  # of an offer: what it truly costs, what is asked, and how often it was drawn
 DAY = 86400.0
 DECLARED = sw.Problem(
-    actions=["nothing", "offer"],
-    safe="nothing",
+    action_names=["nothing", "offer"],
+    safe_name="nothing",
     context={"age": (0, 1)},
     reward=sw.Reward("click"),
     limits={"spent": sw.Limit(LIMIT, safe_bound=0.01, model="rates")},
@@ -71,7 +71,7 @@ def judged(logs: int, rows: int, kind: str, timed: int) -> tuple[int, int]:
     """Return in how many logs a broken limit is said to be kept, and in how many an interval misses."""
     rng, kept, missed = np.random.default_rng(20261201), 0, 0
     for _ in range(logs):
-        found = sw.evaluate(
+        found = sw.evaluate_on_log(
             trial(rng, rows, kind, timed), DECLARED, "offer",
             propensity={"nothing": 1.0 - SHARE, "offer": SHARE}, estimators=["dr"],
         )  # fmt: skip
@@ -111,7 +111,7 @@ def ends(found: Evaluation) -> list[tuple[float | None, float, float]]:
 @pytest.mark.parametrize("times", [None, np.zeros(400), np.arange(400) // 7, np.where(np.arange(400) % 9, 1.0, np.nan)])
 def test_the_same_rows_say_the_same_however_they_stand(times: Any) -> None:
     frame = drawn(np.random.default_rng(3), 400) | ({} if times is None else {"at": times})
-    first, second = (sw.evaluate(each, problem(), "offer") for each in (frame, shuffled(frame)))
+    first, second = (sw.evaluate_on_log(each, problem(), "offer") for each in (frame, shuffled(frame)))
     assert ends(first) == ends(second)
     assert any(note.code in RANDOM_ORDER for note in first.notes)
 
@@ -143,8 +143,8 @@ def test_probabilities_by_row_stay_with_their_rows() -> None:
     frame = drawn(rng, 500) | {"at": rng.permutation(500), "shown": rng.random(500) < 0.9}
     old = frame["age"] > 0.0
     table = np.where(old[:, None], np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0]))
-    by_row = sw.evaluate(frame, problem(), table)
-    by_name = sw.evaluate(frame, problem(), lambda user: "offer" if user["age"] > 0.0 else "nothing")
+    by_row = sw.evaluate_on_log(frame, problem(), table)
+    by_name = sw.evaluate_on_log(frame, problem(), lambda user: "offer" if user["age"] > 0.0 else "nothing")
     assert ends(by_row) == ends(by_name)
     assert by_row.rows == int(frame["shown"].sum())
 
@@ -155,7 +155,7 @@ def untimed(frame: dict[str, Any]) -> dict[str, Any]:
 
 def test_without_times_a_log_that_may_have_adapted_is_judged_by_ips() -> None:
     frame = adapted(np.random.default_rng(8), 600)
-    found, timed = (sw.evaluate(each, problem(), "offer") for each in (untimed(frame), frame))
+    found, timed = (sw.evaluate_on_log(each, problem(), "offer") for each in (untimed(frame), frame))
     assert (timed.primary_estimator, found.primary_estimator) == ("dr", "ips")
     assert {by: one.validity for by, one in found["click"].items()} == {
         "ips": "anytime", "snips": "asymptotic", "dr": "if_policy_fixed",
@@ -167,7 +167,7 @@ def test_without_times_a_log_that_may_have_adapted_is_judged_by_ips() -> None:
     assert free.low <= known.low + 1e-12
     assert free.high >= known.high - 1e-12
     assert free.high - free.low < 1.2 * (known.high - known.low)  # not to know the order costs little
-    assert ends(found)[0] == pytest.approx(ends(sw.evaluate(shuffled(untimed(frame)), problem(), "offer"))[0])
+    assert ends(found)[0] == pytest.approx(ends(sw.evaluate_on_log(shuffled(untimed(frame)), problem(), "offer"))[0])
 
 
 @pytest.mark.long
@@ -176,7 +176,9 @@ def test_without_times_intervals_by_ips_cover_in_logs_that_adapted() -> None:
     for _ in range(logs):
         frame = untimed(adapted(rng, 300))
         order = np.lexsort((-frame["opt_out"], -frame["click"]))
-        found = sw.evaluate({name: column[order] for name, column in frame.items()}, problem(), "offer", delta=0.2)
+        found = sw.evaluate_on_log(
+            {name: column[order] for name, column in frame.items()}, problem(), "offer", delta=0.2
+        )
         for signal, truth in (("click", CLICK[2]), ("opt_out", OPT_OUT[2])):
             one = found[signal]["ips"]
             missed += not one.low <= truth <= one.high
@@ -203,7 +205,7 @@ def test_what_is_estimated_lies_in_its_interval_and_in_its_range() -> None:
         rng = np.random.default_rng(seed)
         small = rng.random(1500) < 0.03
         frame = drawn(rng, 1500) | {"at": np.arange(1500), "country": np.where(small, "NZ", "AU")}
-        found = sw.evaluate({**frame, "opt_out": np.where(small, 0.0, frame["opt_out"])}, declared, "nothing")
+        found = sw.evaluate_on_log({**frame, "opt_out": np.where(small, 0.0, frame["opt_out"])}, declared, "nothing")
         for policy in found.policies.values():
             parts = [one for by in (*policy.estimates.values(), *policy.segments.values()) for one in by.values()]
             for one in parts:

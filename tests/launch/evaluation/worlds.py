@@ -15,8 +15,8 @@ SHARES = np.array([0.5, 0.3, 0.2])
 def problem(**changes: Any) -> sw.Problem:
     """Return three messages with one limit."""
     told: dict[str, Any] = {
-        "actions": list(NAMES),
-        "safe": "nothing",
+        "action_names": list(NAMES),
+        "safe_name": "nothing",
         "context": ["age"],
         "reward": sw.Reward("click"),
         "limits": {"opt_out": sw.Limit(0.15, safe_bound=0.02, model="rates")},

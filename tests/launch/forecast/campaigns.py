@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.launch.forecast.forecast import Forecast, forecast, train_policy
+from stagewise.launch.forecast.forecast import Forecast, forecast_from_log, train_policy
 from stagewise.launch.forecast.forecast_log import ForecastLog
 from stagewise.launch.forecast.forecast_runs import DailyRuns, Horizon, compute_safe_days, simulate_run
 from stagewise.problem.context import hash_segment
@@ -30,8 +30,8 @@ def problem_of(kind: str) -> sw.Problem:
     linear: Any = {"model": "linear" if kind == "linear" else "rates"}
     divided: Any = {"model": "rates"} if kind == "linear" else {"by": "country"}
     return sw.Problem(
-        actions=ACTIONS,
-        safe="today",
+        action_names=ACTIONS,
+        safe_name="today",
         context=["age", "opens"],
         reward=sw.Reward("spend", high=5.0) if kind == "amounts" else sw.Reward("click"),
         limits={
@@ -114,7 +114,9 @@ def covered(campaigns: int, kind: str, rows: int, days: int, users: int, runs: i
     for seed in range(first, first + campaigns):
         truth = Truth(kind, seed)
         log = truth.log(rows)
-        told = forecast(log, truth.problem, days=days, users_per_day=users, runs=runs, seed=seed, progress=False)
+        told = forecast_from_log(
+            log, truth.problem, days=days, users_per_day=users, runs=runs, seed=seed, progress=False
+        )
         seen = happened(truth, log, Horizon(days, users, 2**40 + seed))
         counts.update({name: int(inside) for name, inside in find_covered(told, seen).items()})
     return counts

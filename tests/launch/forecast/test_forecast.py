@@ -20,8 +20,8 @@ from stagewise.problem.errors import ErrorCode
 
 RNG = np.random.default_rng(2)
 PROBLEM = sw.Problem(
-    actions=["nothing", "digest", "offer"],
-    safe="nothing",
+    action_names=["nothing", "digest", "offer"],
+    safe_name="nothing",
     context={"age": (18, 98)},
     reward=sw.Reward("click"),
     limits={
@@ -36,7 +36,7 @@ def log(rows: int = 240, **changed: Any) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     done = rng.choice(3, rows, p=[0.6, 0.2, 0.2])
     told: dict[str, Any] = {
-        "action": np.array(PROBLEM.actions, dtype=object)[done],
+        "action": np.array(PROBLEM.action_names, dtype=object)[done],
         "age": rng.uniform(18, 98, rows),
         "country": rng.choice(["NZ", "AU"], rows).tolist(),
         "click": (rng.random(rows) < np.array([0.1, 0.3, 0.5])[done]).astype(float),
@@ -48,7 +48,7 @@ def log(rows: int = 240, **changed: Any) -> dict[str, Any]:
 
 @pytest.mark.long
 def test_a_forecast_says_what_comes_and_what_each_limit_costs(tmp_path: Any) -> None:
-    found = sw.forecast(log(), PROBLEM, limits={"opt_out": [0.15, 0.3]}, **SIZE)
+    found = sw.forecast_from_log(log(), PROBLEM, limits={"opt_out": [0.15, 0.3]}, **SIZE)
     values = [case.case.values["opt_out"] for case in found.case_forecasts]
     assert values == [0.15, 0.2, 0.3]
     assert [case.case.declared for case in found.case_forecasts] == [False, True, False]
@@ -96,13 +96,13 @@ def test_the_verdict_is_what_the_bands_allow(gains: Any, day: int | None, verdic
 
 @pytest.mark.long
 def test_a_forecast_is_a_function_of_log_problem_and_seed() -> None:
-    one, same, other = (sw.forecast(log(), PROBLEM, seed=seed, **SIZE).to_dict() for seed in (1, 1, 2))
+    one, same, other = (sw.forecast_from_log(log(), PROBLEM, seed=seed, **SIZE).to_dict() for seed in (1, 1, 2))
     assert one == same
     assert one["cases"] != other["cases"]
 
 
 def test_limits_that_the_safe_action_breaks_are_told_and_the_rest_is_played() -> None:
-    found = sw.forecast(log(), PROBLEM, limits={"opt_out": [0.05]}, **SIZE)
+    found = sw.forecast_from_log(log(), PROBLEM, limits={"opt_out": [0.05]}, **SIZE)
     assert [case.values["opt_out"] for case in found.rejected] == [0.05]
     error = found.rejected[0].error
     assert error is not None
@@ -110,7 +110,7 @@ def test_limits_that_the_safe_action_breaks_are_told_and_the_rest_is_played() ->
 
 
 def test_a_log_whose_safe_action_is_over_the_limit_says_so() -> None:
-    found = sw.forecast(log(opt_out=np.tile([1.0, 0.0, 1.0], 80)), PROBLEM, **SIZE)
+    found = sw.forecast_from_log(log(opt_out=np.tile([1.0, 0.0, 1.0], 80)), PROBLEM, **SIZE)
     assert found.declared.safe_action_over_limit["opt_out"] == 1.0
     assert found.declared.runs_over_limit["opt_out"] == 1.0
 
@@ -118,7 +118,7 @@ def test_a_log_whose_safe_action_is_over_the_limit_says_so() -> None:
 @pytest.mark.long
 def test_of_actions_without_rows_anything_is_thought_possible() -> None:
     one = log(action=["nothing"] * 240)
-    found = sw.forecast(one, PROBLEM, **SIZE)
+    found = sw.forecast_from_log(one, PROBLEM, **SIZE)
     note = next(note for note in found.notes if note.code is NoteCode.ACTIONS_WITHOUT_ROWS)
     assert sorted(note.details["actions"]) == ["digest", "offer"]
     worlds = [FittedWorlds.of(ForecastLog.of(one, PROBLEM), 0)(run).table for run in range(40)]
@@ -132,8 +132,8 @@ def test_of_actions_without_rows_anything_is_thought_possible() -> None:
 def test_a_number_that_is_the_same_in_all_rows_of_an_action_has_no_slope_there() -> None:
     rng, rows = np.random.default_rng(3), 2000
     problem = sw.Problem(
-        actions=["nothing", "offer", "digest"],
-        safe="nothing",
+        action_names=["nothing", "offer", "digest"],
+        safe_name="nothing",
         context={"discount": (0, 0.5), "age": (18, 98)},
         reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.2, safe_bound=0.1, model="rates")},
@@ -141,7 +141,7 @@ def test_a_number_that_is_the_same_in_all_rows_of_an_action_has_no_slope_there()
     done = rng.integers(0, 3, rows)
     discount = np.where(done == 0, 0.0, rng.choice([0.1, 0.2, 0.4], rows))
     told = {
-        "action": np.array(problem.actions, dtype=object)[done],
+        "action": np.array(problem.action_names, dtype=object)[done],
         "discount": discount,
         "age": rng.uniform(18, 98, rows),
         "click": (rng.random(rows) < np.where(done == 0, 0.0, 0.1 + 0.5 * discount)).astype(float),
@@ -153,7 +153,7 @@ def test_a_number_that_is_the_same_in_all_rows_of_an_action_has_no_slope_there()
     slopes = FittedWorlds.of(reading, 0).signals[0]
     assert slopes.fixed.tolist() == [[False, True, False], [False] * 3, [False] * 3]  # type: ignore[union-attr]
     assert slopes.centres[1:, 1] == pytest.approx(0.125, abs=0.1)  # type: ignore[union-attr]
-    notes = sw.forecast(told, problem, **SIZE).notes
+    notes = sw.forecast_from_log(told, problem, **SIZE).notes
     note = next(note for note in notes if note.code is NoteCode.FEATURE_CONSTANT_FOR_ACTION)
     assert note.details == {"action": "nothing", "names": ["discount"]}
 
@@ -181,7 +181,7 @@ def test_what_is_missing_is_left_out_or_filled_in_as_declared() -> None:
 def waited(rows: int = 2000, days: float = 10.0) -> tuple[sw.Problem, dict[str, Any]]:
     """Return a log cut off while the last week's opt-outs are still to come: a half of them, of all."""
     limits = {"opt_out": sw.Limit(0.3, safe_bound=0.2, window="7d", model="rates")}
-    problem = sw.Problem(actions=["today", "offer"], safe="today", reward=sw.Reward("click"), limits=limits)
+    problem = sw.Problem(action_names=["today", "offer"], safe_name="today", reward=sw.Reward("click"), limits=limits)
     rng = np.random.default_rng(4)
     at, out = np.sort(rng.uniform(0.0, days, rows)), rng.random(rows) < 0.2
     seen = out & (at + rng.uniform(0.0, 7.0, rows) <= days)
@@ -195,7 +195,11 @@ def test_rows_whose_window_is_still_open_are_left_out_as_evaluate_does() -> None
     closed = told["at"] + 7 * 86400.0 <= told["at"].max()
     assert found.log.rows == closed.sum()
     assert found.values[:, 1].mean() == pytest.approx(0.2, abs=0.05)  # of all rows it would be 0.13
-    for notes in (found.notes, sw.forecast(told, problem, **SIZE).notes, sw.evaluate(told, problem).notes):
+    for notes in (
+        found.notes,
+        sw.forecast_from_log(told, problem, **SIZE).notes,
+        sw.evaluate_on_log(told, problem).notes,
+    ):
         note = next(note for note in notes if note.code is NoteCode.ROWS_WITH_OPEN_WINDOWS)
         assert note.details == {"name": "opt_out", "count": 2000 - closed.sum(), "window": "7d"}
     assert found.users_per_day == pytest.approx(200.0, rel=0.01)  # users came also while windows were open
@@ -240,7 +244,7 @@ def test_users_a_day_come_from_the_times_and_half_is_the_later() -> None:
 )
 def test_invalid_arguments_are_rejected(changed: Any, arguments: Any, code: ErrorCode) -> None:
     with pytest.raises(sw.StagewiseError) as caught:
-        sw.forecast(log(**changed), PROBLEM, **SIZE | arguments)
+        sw.forecast_from_log(log(**changed), PROBLEM, **SIZE | arguments)
     assert caught.value.code is code
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
@@ -250,7 +254,7 @@ def test_a_name_that_is_missing_is_refused_and_can_be_given() -> None:
     told = log()
     told["clicked"] = told.pop("click")
     with refused(sw.InvalidOutcome, ErrorCode.COLUMN_MISSING):
-        sw.forecast(told, PROBLEM, **SIZE)
+        sw.forecast_from_log(told, PROBLEM, **SIZE)
     assert ForecastLog.of(told, PROBLEM, {"click": "clicked"}).log.rows == 240
 
 

@@ -13,7 +13,7 @@ import stagewise as sw
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("forecast")
-    sw.forecast(log(), PROBLEM, limits={"opt_out": [0.05, 0.3]}, **SIZE).save(place)
+    sw.forecast_from_log(log(), PROBLEM, limits={"opt_out": [0.05, 0.3]}, **SIZE).save(place)
     return place / "forecast.html"
 
 

@@ -16,8 +16,8 @@ COST, LEAST = "opt_out_within_seven_days_of_the_message", "satisfaction"
 @pytest.fixture(scope="module")
 def long() -> Forecast:
     problem = sw.Problem(
-        actions=[LONG, "digest", "offer"],
-        safe=LONG,
+        action_names=[LONG, "digest", "offer"],
+        safe_name=LONG,
         reward=sw.Reward(WORDS),
         limits={
             COST: sw.Limit(0.2, safe_bound=0.1, model="rates"),
@@ -27,7 +27,7 @@ def long() -> Forecast:
     told = log()
     names = ["digest" if name == "digest" else "offer" if name == "offer" else LONG for name in told["action"]]
     rows = {"action": names, WORDS: told["click"], COST: told["opt_out"], LEAST: 1.0 - told["complaint"]}
-    return sw.forecast(rows, problem, limits={COST: [0.15, 0.3], LEAST: [0.6]}, **SIZE)
+    return sw.forecast_from_log(rows, problem, limits={COST: [0.15, 0.3], LEAST: [0.6]}, **SIZE)
 
 
 @pytest.mark.long

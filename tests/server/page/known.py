@@ -14,8 +14,8 @@ from stagewise.server.store.base import StoreUnavailable
 
 ACTIONS = ("nothing", "digest", "offer", "reminder")
 PROBLEM = sw.Problem(
-    actions=ACTIONS,
-    safe="nothing",
+    action_names=ACTIONS,
+    safe_name="nothing",
     context={"age": (18, 99), "opens_7d": (0, 7)},
     reward=sw.Reward("click", window="10s"),
     limits={
@@ -34,7 +34,7 @@ def campaign(decisions: int = 4000, problem: sw.Problem = PROBLEM, start: float 
     """Return the log of a campaign that gets bolder as it learns."""
     rng, log = np.random.default_rng(7), Log(problem, start)
     log.control(start, "mode", "ada", "first day, a tenth of the users", mode="canary", share=0.1)
-    names = list(problem.actions)
+    names = list(problem.action_names)
     each = ((0.02, 0.0, 0.0), (0.08, 0.006, 0.001), (0.16, 0.018, 0.003), (0.05, 0.03, 0.004))
     rates = dict(zip(names, each, strict=True))
     due: list[tuple[float, str, dict[str, float]]] = []

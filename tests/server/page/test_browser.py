@@ -159,8 +159,8 @@ def test_names_that_scripts_know_are_names(browser: Any) -> None:
     """An action that nobody was served in a while is not a function of every object."""
     names = ["nothing", "constructor", "__proto__", "toString"]
     problem = sw.Problem(
-        actions=names,
-        safe="nothing",
+        action_names=names,
+        safe_name="nothing",
         reward=sw.Reward("valueOf"),
         limits={"constructor": sw.Limit(0.02, safe_bound=0.0, model="rates")},
     )

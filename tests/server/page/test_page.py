@@ -262,7 +262,7 @@ def test_the_figures_are_on_the_page_and_in_its_data(desk: KnownDesk) -> None:
 
 def test_names_with_markup_are_text() -> None:
     problem = sw.Problem(
-        actions=["nothing", HOSTILE], safe="nothing", reward=sw.Reward("<b>click</b>"),
+        action_names=["nothing", HOSTILE], safe_name="nothing", reward=sw.Reward("<b>click</b>"),
         limits={"<i>cost</i>": sw.Limit(0.02, safe_bound=0.0, model="rates")},
     )  # fmt: skip
     log = Log(problem, 1.8e9)

@@ -26,8 +26,8 @@ USER = {"context": {"age": 34}}
 def problem() -> sw.Problem:
     """Return the problem of the tests."""
     return sw.Problem(
-        actions=["nothing", "digest", "offer"],
-        safe="nothing",
+        action_names=["nothing", "digest", "offer"],
+        safe_name="nothing",
         context={"age": (18, 99)},
         reward=sw.Reward("click"),
         limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, window="7d", model="rates")},

@@ -78,7 +78,7 @@ async def test_a_batch_is_decided_and_learned_item_by_item(tmp_path: Path) -> No
         await learned(desk.desk)
         summary = (await desk.reader.get("/v1/demo")).plain
         assert summary["snapshot"] == 2 + 200
-        assert summary["problem"]["safe"] == "nothing"
+        assert summary["problem"]["safe_name"] == "nothing"
 
 
 @played

@@ -105,7 +105,9 @@ def test_reasons_errors_and_batches(collected: Collected) -> None:
     assert others
     for event in others:  # each attempt of the client
         assert event.attributes["feature_flag.result.reason"] == "error"
-        assert event.attributes["error.type"] == event.attributes["stagewise.reason"] == sw.Reason.LOG_WRITE_FAILED
+        assert (
+            event.attributes["error.type"] == event.attributes["stagewise.reason"] == sw.FallbackReason.LOG_WRITE_FAILED
+        )
     spans = [span for span in collected.spans.get_finished_spans() if span.name.endswith("decisions")]
     status = [(span.attributes["http.response.status_code"], span.status.status_code.name) for span in spans]
     assert status[:2] == [(200, "UNSET"), (422, "UNSET")]

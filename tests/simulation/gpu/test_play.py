@@ -25,16 +25,16 @@ UNKNOWN = sw.SafeAction(features=[0.1, 0.2, 0.1])
 SETTINGS: dict[str, Any] = {"safe_action": SAFE, "threshold": 0.5, "noise": 0.1}
 TRUTH: dict[str, Any] = {"reward": [0.6, 0.8, 0.0], "cost": [0.0, 0.6, 0.8], "noise": 0.1}
 TARGETS = np.random.default_rng(3).normal(size=(5, D)) / 4.0
-RAYS = sw.LinearWorld(**TRUTH, actions=sw.Rays(np.eye(D)))
-CLICKS = sw.LinearWorld(**{**TRUTH, "noise": None}, outcomes="bernoulli", actions=sw.Rays(np.eye(D)))
-SOME = sw.LinearWorld(**TRUTH, actions=sw.Rays(np.eye(D)).only([0, 2]))
+RAYS = sw.LinearWorld(**TRUTH, actions=sw.RaySet(np.eye(D)))
+CLICKS = sw.LinearWorld(**{**TRUTH, "noise": None}, outcomes="bernoulli", actions=sw.RaySet(np.eye(D)))
+SOME = sw.LinearWorld(**TRUTH, actions=sw.RaySet(np.eye(D)).only([0, 2]))
 FINITE = sw.LinearWorld(**TRUTH, actions=sw.FiniteSet(TARGETS))
-FRESH = sw.LinearWorld(**TRUTH, actions=sw.RandomRays(count=4, dimension=D))
+FRESH = sw.LinearWorld(**TRUTH, actions=sw.RandomRaySet(count=4, dimension=D))
 FRESH_FINITE = sw.LinearWorld(**TRUTH, actions=sw.RandomFiniteSet(count=4, dimension=D))
-NOISY = sw.LinearWorld(**{**TRUTH, "noise": 1.0}, actions=sw.Rays(np.eye(D)))
+NOISY = sw.LinearWorld(**{**TRUTH, "noise": 1.0}, actions=sw.RaySet(np.eye(D)))
 LIMITS = {"wear": 0.3, "yield": sw.AtLeast(-0.2)}
 TWO = sw.LinearWorld(
-    reward=[0.6, 0.8, 0.0], cost=[[0.0, 0.6, 0.8], [0.6, 0.0, 0.0]], actions=sw.Rays(TARGETS), noise=0.1
+    reward=[0.6, 0.8, 0.0], cost=[[0.0, 0.6, 0.8], [0.6, 0.0, 0.0]], actions=sw.RaySet(TARGETS), noise=0.1
 )
 ARMS = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.3, 0.6])
 NORMAL = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[0.0, 0.3, 0.6], outcomes="gaussian", noise=0.2)
@@ -50,17 +50,20 @@ UNROLLED = {
     "ROFUL off the origin": (sw.ROFUL(**{**SETTINGS, "safe_action": OFF}), RAYS),
     "LinUCB": (sw.LinUCB(noise=0.1), RAYS),
     "blind LC-LUCB": (sw.LCLUCB(**SETTINGS, check_assumptions=False), NOISY),
-    "CAPS": (sw.CAPS(**SETTINGS), RAYS),
-    "CAPS, paper's radius": (sw.CAPS(**SETTINGS, radius="paper", posterior_scale=0.3), RAYS),
-    "CAPS, two limits": (sw.CAPS(**{**SETTINGS, "threshold": LIMITS}, ridge=0.5, max_regret_ratio=1.5), TWO),
-    "CAPS off the origin": (sw.CAPS(**{**SETTINGS, "safe_action": OFF}), RAYS),
-    "OPB": (sw.OPB(**PULLED, radius="hoeffding"), ARMS),
+    "CAPS": (sw.SafePosteriorSampling(**SETTINGS), RAYS),
+    "CAPS, paper's radius": (sw.SafePosteriorSampling(**SETTINGS, radius="paper", posterior_scale=0.3), RAYS),
+    "CAPS, two limits": (
+        sw.SafePosteriorSampling(**{**SETTINGS, "threshold": LIMITS}, ridge=0.5, max_regret_ratio=1.5),
+        TWO,
+    ),
+    "CAPS off the origin": (sw.SafePosteriorSampling(**{**SETTINGS, "safe_action": OFF}), RAYS),
+    "OPB": (sw.OPB(**PULLED, interval="hoeffding"), ARMS),
     "OPB, normal": (sw.OPB(**PULLED, noise=0.2, horizon=100), NORMAL),
 }
 GENERAL = {
     "LC-LUCB, unknown baseline": (sw.LCLUCB(**{**SETTINGS, "safe_action": UNKNOWN}), RAYS),
-    "CAPS, unknown baseline": (sw.CAPS(**{**SETTINGS, "safe_action": UNKNOWN}), RAYS),
-    "CAPS, outcomes in [0, 1]": (sw.CAPS(**SETTINGS, bounded_outcomes=True), CLICKS),
+    "CAPS, unknown baseline": (sw.SafePosteriorSampling(**{**SETTINGS, "safe_action": UNKNOWN}), RAYS),
+    "CAPS, outcomes in [0, 1]": (sw.SafePosteriorSampling(**SETTINGS, bounded_outcomes=True), CLICKS),
     "LC-LUCB, some rays": (sw.LCLUCB(**SETTINGS), SOME),
     "LC-LUCB, fresh rays": (sw.LCLUCB(**SETTINGS), FRESH),
     "LC-LUCB that is told too little noise": (sw.LCLUCB(**SETTINGS), NOISY),
@@ -69,9 +72,9 @@ GENERAL = {
     "OPLB": (sw.OPLB(**SETTINGS), FINITE),
     "OPLB, two limits": (sw.OPLB(**{**SETTINGS, "threshold": LIMITS}), TWO),
     "OPLB, fresh": (sw.OPLB(**{**SETTINGS, "safe_action": OFF}, optimism="directional"), FRESH_FINITE),
-    "OPB, kl": (sw.OPB(**PULLED, radius="kl"), ARMS),
-    "UCB, kl": (sw.UCB(arms=3, radius="kl"), ARMS),
-    "UCB, rates": (sw.UCB(arms=3, radius="rates"), ARMS),
+    "OPB, kl": (sw.OPB(**PULLED, interval="kl"), ARMS),
+    "UCB, kl": (sw.UCB(arms=3, interval="kl"), ARMS),
+    "UCB, rates": (sw.UCB(arms=3, interval="rates"), ARMS),
     "KernelOPLB": (sw.KernelOPLB(kernel=sw.RBF(lengthscale=0.5), **CURVED), LOGGED),
     "AlwaysSafe": (sw.AlwaysSafe(safe_action=SAFE, threshold=0.5), RAYS),
     "AlwaysSafe among arms": (sw.AlwaysSafe(safe_action=ARM, threshold=0.5), ARMS),
@@ -236,13 +239,13 @@ def test_without_a_device_the_cpu_is_offered() -> None:
 
 
 def test_what_a_thread_has_no_room_for_is_refused_and_the_cpu_offered(processor: None) -> None:
-    policy = sw.OPB(arms=5000, safe_action=ARM, threshold=0.3, radius="hoeffding")
+    policy = sw.OPB(arms=5000, safe_action=ARM, threshold=0.3, interval="hoeffding")
     world = sw.ArmsWorld(reward=np.linspace(0.1, 1.0, 5000), cost=np.linspace(0.0, 1.0, 5000))
     with refused(sw.InvalidProblem, ErrorCode.TOO_LARGE):
         play_batches.play(policy, build_oracle(policy, world), 10, 4, 0, np.arange(8))
 
 
 def test_what_needs_a_solver_is_refused_and_python_offered(processor: None) -> None:
-    policy, world = sw.LCLUCB(**SETTINGS), sw.LinearWorld(**TRUTH, actions=sw.Ball(1.0))
+    policy, world = sw.LCLUCB(**SETTINGS), sw.LinearWorld(**TRUTH, actions=sw.BallSet(1.0))
     with refused(sw.InvalidProblem, ErrorCode.UNSUPPORTED_BACKEND):
         play_batches.play(policy, build_oracle(policy, world), 10, 4, 0, np.arange(8))

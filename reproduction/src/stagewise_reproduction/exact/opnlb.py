@@ -26,7 +26,7 @@ class ExactOPNLB(OPNLB):
     >>> rewards, costs = [[0.1, 0.5, 0.9], [0.1, 0.9, 0.5]], [[0.0, 0.2, 0.6], [0.0, 0.6, 0.2]]
     >>> safe = sw.SafeAction(arm=0, reward=0.1, cost=0.0)
     >>> policy = ExactOPNLB(reward_class=rewards, cost_class=costs, safe_action=safe, threshold=0.3)
-    >>> policy.decide(policy.start(), sw.Arms(3)).probabilities
+    >>> policy.decide(policy.start(), sw.ArmSet(3)).probabilities
     array([0.5, 0.5, 0. , 0. ])
     """
 

@@ -8,12 +8,12 @@ import numpy as np
 from stagewise.engine.compile import Floats
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
-from stagewise.records.reason import Reason, ReasonDetails
+from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise_reproduction.printed.ridge import Estimates, PrintedRegression, RegressionSums, compute_widths
 
 ROUNDING = 1e-12
 EMPTY = ReasonDetails.of(
-    Reason.CUSTOM, message="the estimated feasible set is empty, and the paper does not say what to play"
+    FallbackReason.CUSTOM, message="the estimated feasible set is empty, and the paper does not say what to play"
 )
 
 
@@ -21,14 +21,14 @@ EMPTY = ReasonDetails.of(
 class PrintedLCLUCB(PrintedRegression):
     """Maximise ⟨x, θ̂⟩ + α_r β_t(δ, d) ‖x‖ over the actions whose pessimistic cost (10) is at most τ.
 
-    On `Rays` every point of a ray is an action. On `FiniteSet` only the listed points and the safe action are actions:
-    the paper allows this and proves nothing about its regret.
+    On `RaySet` every point of a ray is an action. On `FiniteSet` only the listed points and the safe action are
+    actions: the paper allows this and proves nothing about its regret.
 
-    >>> from stagewise.problem.actions import Rays
+    >>> from stagewise.problem.actions import RaySet
     >>> from stagewise.problem.safe_action import SafeAction
     >>> safe = SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0)
     >>> policy = PrintedLCLUCB(safe_action=safe, threshold=0.5, noise=0.1)
-    >>> decision = policy.decide(policy.start(), Rays([[1.0, 0.0], [0.0, 1.0]]))
+    >>> decision = policy.decide(policy.start(), RaySet([[1.0, 0.0], [0.0, 1.0]]))
     >>> decision.action_index, round(decision.step_size, 3), round(decision.optimistic_reward, 3)
     (0, 0.412, 2.683)
     """

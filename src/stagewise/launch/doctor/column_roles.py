@@ -64,10 +64,8 @@ def assign_roles(
     columns = [action_column, reward_column, *costs]
     twice = next((name for name, count in Counter(columns).items() if count > 1), None)
     if twice is not None:
-        raise InvalidOutcome(
-            ErrorCode.DUPLICATE_NAME,
-            f"the column {safe_repr(twice)} has two roles; action, reward and each limit need different columns",
-        )
+        template = "the column {twice} has two roles; action, reward and each limit need different columns"
+        raise InvalidOutcome(ErrorCode.DUPLICATE_NAME, template, twice=safe_repr(twice))
     actions = list_actions(named[action_column], action_column)
     safe_action = find_safe_action(actions, safe, guessed)
     outcomes = {name: parse_outcomes(named[name], name) for name in (reward_column, *costs)}
@@ -83,22 +81,21 @@ def list_actions(column: npt.NDArray[Any], name: str) -> list[str]:
     """Return the actions, the most frequent first; reject a log from which nothing can be proposed."""
     rows = column.size
     if rows < MIN_ROWS:
-        raise InvalidOutcome(
-            ErrorCode.LOG_TOO_SHORT,
+        template = (
             "the log has {rows:,} rows; a proposal needs at least {min_rows} to estimate rates, so declare the "
-            "problem yourself and learn from these rows",
-            rows=rows,
-            min_rows=MIN_ROWS,
+            "problem yourself and learn from these rows"
         )
+        raise InvalidOutcome(ErrorCode.LOG_TOO_SHORT, template, rows=rows, min_rows=MIN_ROWS)
     counts = Counter(to_text(value) for value in column.tolist())
     actions = sorted((action for action in counts if action is not None), key=lambda action: (-counts[action], action))
     most = min(MAX_ACTIONS, rows // 2)
     if not 2 <= len(actions) <= most:
-        raise InvalidOutcome(
-            ErrorCode.COLUMN_AMBIGUOUS,
-            f"the column {safe_repr(name)} has {len(actions):,} actions in {rows:,} rows; a proposal takes 2 to "
-            f"{most:,}; if another column holds the action, give action='...' or --action",
+        template = (
+            "the column {name} has {actions_count:,} actions in {rows:,} rows; a proposal takes 2 to "
+            "{most:,}; if another column holds the action, give action='...' or --action"
         )
+        data = {"name": safe_repr(name), "actions_count": len(actions), "rows": rows, "most": most}
+        raise InvalidOutcome(ErrorCode.COLUMN_AMBIGUOUS, template, **data)
     return actions
 
 
@@ -107,17 +104,17 @@ def find_column(named: Mapping[str, Any], given: Any, usual_names: Sequence[str]
         if not isinstance(given, str) or given not in named:
             raise InvalidOutcome(
                 ErrorCode.COLUMN_MISSING,
-                f"{what} is {safe_repr(given)}, which is not a column of the "
-                f"log{suggest_column(given, list(named))}; its columns are {safe_repr(list(named))}",
+                "{what} is {given}, which is not a column of the log{hint}; its columns are {named}",
+                what=what,
+                given=safe_repr(given),
+                hint=suggest_column(given, list(named)),
+                named=safe_repr(list(named)),
             )
         return given
     found = next((name for word in usual_names for name in named if name.lower() == word), None)
     if found is None:
-        raise InvalidOutcome(
-            ErrorCode.COLUMN_AMBIGUOUS,
-            f"the {what} column is not recognized by its name among {safe_repr(list(named))}; give {what}='...', or "
-            f"--{what} ...",
-        )
+        template = "the {what} column is not recognized by its name among {named}; give {what}='...', or --{what} ..."
+        raise InvalidOutcome(ErrorCode.COLUMN_AMBIGUOUS, template, what=what, named=safe_repr(list(named)))
     guessed.append(f"{what} {found!r}")
     return found
 
@@ -126,11 +123,11 @@ def find_limits(named: Mapping[str, Any], given: Any, guessed: list[str]) -> dic
     if given is None:
         found: dict[str, float | None] = {name: None for name in named if name.lower() in COST_NAMES}
         if not found:
-            raise InvalidOutcome(
-                ErrorCode.COLUMN_AMBIGUOUS,
-                f"no cost column is recognized by its name among {safe_repr(list(named))}; give limits={{'opt_out': "
-                "0.02}, or --limit opt_out=0.02",
+            template = (
+                "no cost column is recognized by its name among {named}; give limits={{'opt_out': "
+                "0.02}}, or --limit opt_out=0.02"
             )
+            raise InvalidOutcome(ErrorCode.COLUMN_AMBIGUOUS, template, named=safe_repr(list(named)))
         guessed.append(f"limits on {join_names(found)}")
         return found
     if isinstance(given, str) or not (isinstance(given, Mapping) or is_listing(given)):
@@ -158,13 +155,12 @@ def find_safe_action(actions: list[str], given: Any, guessed: list[str]) -> str:
         return given
     found = next((name for word in SAFE_ACTION_NAMES for name in actions if name.lower() == word), None)
     if found is None:
-        raise InvalidOutcome(
-            ErrorCode.SAFE_ACTION_MISSING,
+        template = (
             "the safe action is not recognized by its name ({safe_action_names}, ...) among "
-            "{actions}; give safe='...', or --safe ..., the action in use today",
-            safe_action_names=", ".join(SAFE_ACTION_NAMES[:4]),
-            actions=join_names(actions),
+            "{actions}; give safe='...', or --safe ..., the action in use today"
         )
+        data = {"safe_action_names": ", ".join(SAFE_ACTION_NAMES[:4]), "actions": join_names(actions)}
+        raise InvalidOutcome(ErrorCode.SAFE_ACTION_MISSING, template, **data)
     guessed.append(f"safe action {found!r}")
     return found
 
@@ -207,12 +203,9 @@ def parse_outcomes(array: npt.NDArray[Any], name: str) -> Floats:
     values, entries = parse_numbers(array), array.tolist()
     odd = find_non_number(entries) if values is None else None
     if odd is not None or values is None or not np.isfinite(values).any():
-        raise InvalidOutcome(
-            ErrorCode.COLUMN_WRONG_TYPE,
-            "the column {name} must hold outcomes, and it holds {entries}",
-            name=safe_repr(name),
-            entries="no numbers" if odd is None else describe_non_number(entries, odd),
-        )
+        template = "the column {name} must hold outcomes, and it holds {entries}"
+        data = {"name": safe_repr(name), "entries": "no numbers" if odd is None else describe_non_number(entries, odd)}
+        raise InvalidOutcome(ErrorCode.COLUMN_WRONG_TYPE, template, **data)
     return np.where(np.isfinite(values), values, np.nan)
 
 

@@ -55,7 +55,7 @@ HOLDOUT_CHECKS = (CheckName.SAFE_ACTION, CheckName.DECLARED_SAFE)
 TEST_COUNT = sum(check.is_test for check in CHECKS.values())
 
 
-def doctor(
+def check_log(
     log: Any,
     problem: Problem | str | Path | Mapping[str, Any] | None = None,
     *,
@@ -100,9 +100,9 @@ def doctor(
         >>> sent = random.integers(0, 2, 4000)
         >>> log = {"action": np.array(["today", "offer"])[sent], "click": random.random(4000) < 0.05 + 0.05 * sent,
         ...        "opt_out": random.random(4000) < 0.01}
-        >>> problem = sw.Problem(actions=["today", "offer"], safe="today", reward=sw.Reward("click"),
+        >>> problem = sw.Problem(action_names=["today", "offer"], safe_name="today", reward=sw.Reward("click"),
         ...                      limits={"opt_out": sw.Limit(0.002)})
-        >>> report = sw.doctor(log, problem)
+        >>> report = sw.check_log(log, problem)
         >>> report.contradicted, str(report["safe_action"].verdict)
         (True, 'contradicts')
     """
@@ -124,10 +124,8 @@ def doctor(
     arrays = {name: get_column(table, name, "the log") for name in list_column_names(table, InvalidFile)}
     sizes = {array.size for array in arrays.values()}
     if len(sizes) != 1 or not max(sizes):
-        raise InvalidOutcome(
-            ErrorCode.WRONG_SHAPE,
-            "the log has no rows, or its columns differ in length; every column needs one value per row",
-        )
+        text = "the log has no rows, or its columns differ in length; every column needs one value per row"
+        raise InvalidOutcome(ErrorCode.WRONG_SHAPE, text)
     finder = ColumnFinder(arrays, mapping)
     finder.refuse_unknown(
         RESERVED_NAMES, "; the others are given by reward=, limits= and safe=, or --reward, --limit and --safe"

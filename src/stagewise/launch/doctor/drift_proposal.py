@@ -86,7 +86,6 @@ class DriftProposal:
 
     @property
     def message(self) -> str:
-        """The proposal as a sentence."""
         bound, value = format_number(self.least_bound), format_number(self.value)
         found = f"with drift = {self.drift!r} the bound can come to about {bound} (of {self.action!r})"
         if self.is_learnable:
@@ -192,11 +191,11 @@ def compute_least_bounds(signal: Signal, modulus: Drift, per_second: float | Non
     if per_second is None:
         return {}
     lag = 0.0 if limit.outcome_window is None else limit.outcome_window.seconds
-    confidence = math.log(len(problem.actions) * len(problem.limits) / (0.8 * problem.delta)) + math.log(EPOCHS)
+    confidence = math.log(len(problem.action_names) * len(problem.limits) / (0.8 * problem.delta)) + math.log(EPOCHS)
     bounds, (low, high) = {}, signal.ends
     for action, of_action in profile.by_action:
         rows = signal.observed & of_action
-        if action != problem.safe and rows.any():
+        if action != problem.safe_name and rows.any():
             mean = float(signal.scaled[rows].mean())
             cost = 1.0 - mean if limit.at_least else mean
             least = modulus.compute_least_bound(cost, per_second, lag, confidence)

@@ -224,7 +224,6 @@ ok drift_learnable: with the declared drift and the traffic of this log the boun
 
 
 def parse_table(table: str) -> dict[str, FindingMessage]:
-    """Return the messages of the table by code."""
     messages = {}
     for section in table.split("\n\n"):
         check, *lines = read_lines(section)

@@ -93,7 +93,7 @@ def draw_actions(axes: Any, signal: Signal) -> None:
         rate = signal.rate(rows_by_action[action], LEVEL)
         if rate.rows:
             is_over = isinstance(signal, Cost) and signal.is_broken(rate)
-            colour = BAD if is_over else SAFE if action == profile.log.problem.safe else GUARDED
+            colour = BAD if is_over else SAFE if action == profile.log.problem.safe_name else GUARDED
             bars = np.maximum([[rate.mean - rate.low], [rate.high - rate.mean]], 0.0)
             axes.errorbar([place], [rate.mean], yerr=bars, fmt="s", markersize=4, color=colour)
     axes.set_xticks(range(len(drawn)), [escape_label(action)[:14] for action in drawn], rotation=35, ha="right")

@@ -86,12 +86,12 @@ class LogProfile:
     @cached_property
     def by_action(self) -> list[tuple[str, Flags]]:
         """The name and the rows (n,) of every action."""
-        return [(name, self.log.actions == index) for index, name in enumerate(self.log.problem.actions)]
+        return [(name, self.log.actions == index) for index, name in enumerate(self.log.problem.action_names)]
 
     @cached_property
     def is_safe(self) -> Flags:
         """The rows (n,) of the safe action."""
-        return np.asarray(self.log.actions == list(self.log.problem.actions).index(self.log.problem.safe))
+        return np.asarray(self.log.actions == list(self.log.problem.action_names).index(self.log.problem.safe_name))
 
     @cached_property
     def open_windows(self) -> Flags:

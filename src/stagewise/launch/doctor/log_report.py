@@ -41,8 +41,8 @@ class LogReport:
         >>> random = np.random.default_rng(1)
         >>> log = {"action": np.array(["today", "offer"])[random.integers(0, 2, 400)],
         ...        "click": random.random(400) < 0.1, "opt_out": random.random(400) < 0.05}
-        >>> report = sw.doctor(log, limits={"opt_out": 0.2})
-        >>> report.contradicted, report.problem.safe, report.log.rows
+        >>> report = sw.check_log(log, limits={"opt_out": 0.2})
+        >>> report.contradicted, report.problem.safe_name, report.log.rows
         (False, 'today', 400)
     """
 

@@ -179,15 +179,17 @@ def find_imbalances(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     if probabilities is None or not profile.ranks:
         return
     rows = profile.known & np.isfinite(probabilities).all(axis=1)
-    taken = profile.log.actions[rows, None] == np.arange(len(problem.actions))
+    taken = profile.log.actions[rows, None] == np.arange(len(problem.action_names))
     for column, ranks in zip(problem.numbers, profile.ranks, strict=True):
         centred = ranks[rows] - 0.5
         sums = centred @ (taken - probabilities[rows])
         variances = centred**2 @ (probabilities[rows] * (1.0 - probabilities[rows]))
-        p_values = freedman_bound(sums, variances, 0.5, int(rows.sum())) * len(problem.numbers) * len(problem.actions)
+        p_values = (
+            freedman_bound(sums, variances, 0.5, int(rows.sum())) * len(problem.numbers) * len(problem.action_names)
+        )
         worst = int(np.argmin(p_values))
         if p_values[worst] <= alpha:
-            action, higher = problem.actions[worst], bool(sums[worst] > 0.0)
+            action, higher = problem.action_names[worst], bool(sums[worst] > 0.0)
             yield Finding.of(FindingCode.DEPENDS_ON_ACTION, column=column, action=action, higher=higher)
 
 

@@ -142,7 +142,9 @@ def draft_problem(roles: Roles, names: dict[str, str], split: Split, delta: floa
         )
     low, high, reasons[f"range.{names_of[roles.reward]}"] = get_outcome_range(roles, roles.reward, split)
     reward = Reward(names_of[roles.reward], low=low, high=high)
-    return Problem(actions=roles.actions, safe=roles.safe, reward=reward, limits=limits, context=context, delta=delta)
+    return Problem(
+        action_names=roles.actions, safe_name=roles.safe, reward=reward, limits=limits, context=context, delta=delta
+    )
 
 
 def get_outcome_range(roles: Roles, column: str, split: Split) -> tuple[float, float, str]:
@@ -150,10 +152,8 @@ def get_outcome_range(roles: Roles, column: str, split: Split) -> tuple[float, f
     values = roles.outcomes[column][split.selection]
     known = values[np.isfinite(values)]
     if not known.size or np.abs(known).max() > MAX_MAGNITUDE:
-        raise InvalidOutcome(
-            ErrorCode.LOG_EMPTY,
-            f"the column {column!r} has no outcomes, so no range can be proposed for it",
-        )
+        template = "the column {column!r} has no outcomes, so no range can be proposed for it"
+        raise InvalidOutcome(ErrorCode.LOG_EMPTY, template, column=column)
     low, high = float(known.min()), float(known.max())
     observed = f"{format_number(low)} to {format_number(high)}"
     if low < 0.0 or high > 1.0:
@@ -408,7 +408,7 @@ def set_safe_rate(cost: Cost, given: float | None, share: float, reasons: dict[s
         if rates:
             room = max(MEAN_FACTOR * (overall.mean - limit.low), BOUND_FACTOR * (overall.high - limit.low)) / span
         value = limit.low + min(max(round_up(room), MIN_DISTANCE), 1.0 - MIN_DISTANCE) * span
-        why = f"PROPOSED, so decide: twice the cost of {problem.safe!r}, or 5/4 of its upper bound"
+        why = f"PROPOSED, so decide: twice the cost of {problem.safe_name!r}, or 5/4 of its upper bound"
     else:
         value, why = given, "as given"
     reasons[f"limit.{name}"] = why
@@ -471,8 +471,8 @@ def format_toml(proposal: Proposal) -> str:
     lines = [to_comment(line) for line in format_header(proposal)]
     lines += [
         "",
-        f"actions = [{', '.join(map(to_toml_text, problem.actions))}]",
-        f"safe = {to_toml_text(problem.safe)}",
+        f"action_names = [{', '.join(map(to_toml_text, problem.action_names))}]",
+        f"safe_name = {to_toml_text(problem.safe_name)}",
     ]
     lines += [f"delta = {to_toml_number(problem.delta)}  {to_comment(why['delta'])}", ""]
     lines += ["[context]"] * bool(problem.context)

@@ -29,7 +29,7 @@ def check_sample_size(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     """Find actions with too few rows to certify a limit, even with no events; by segment if the limit is."""
     problem = profile.log.problem
     for cost in profile.costs:
-        p_value = problem.delta / (2 * len(problem.limits) * len(problem.actions))
+        p_value = problem.delta / (2 * len(problem.limits) * len(problem.action_names))
         needed = compute_rows_needed(cost.room / (cost.ends[1] - cost.ends[0]), p_value)
         few = sorted(cell for cell in count_outcomes(cost) if cell[0] < needed)
         if few:
@@ -81,14 +81,14 @@ def check_safe_action(profile: LogProfile, alpha: float) -> Iterator[Finding]:
             if cost.is_broken(rate):
                 details: dict[str, Any] = {
                     "name": cost.name,
-                    "action": profile.log.problem.safe,
+                    "action": profile.log.problem.safe_name,
                     "column": cost.by,
                     "segment": segment,
                 }
                 details |= {"mean": rate.mean, "limit": cost.threshold, "at_least": cost.at_least}
                 details |= {"all_segments": all_segments, "bound": rate.high if cost.at_least else rate.low}
                 yield Finding.of(FindingCode.SAFE_ACTION_OVER_LIMIT, **details)
-    yield Finding.of(FindingCode.SAFE_ACTION_NOT_OVER_LIMIT, action=profile.log.problem.safe)
+    yield Finding.of(FindingCode.SAFE_ACTION_NOT_OVER_LIMIT, action=profile.log.problem.safe_name)
 
 
 def check_declared_safe(profile: LogProfile, alpha: float) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ def check_declared_safe(profile: LogProfile, alpha: float) -> Iterator[Finding]:
             if (rate.high < declared) if at_least else (rate.low > declared):
                 details: dict[str, Any] = {
                     "name": signal.name,
-                    "action": problem.safe,
+                    "action": problem.safe_name,
                     "column": signal.by,
                     "segment": segment,
                 }

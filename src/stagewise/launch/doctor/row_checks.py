@@ -52,7 +52,7 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 
 def check_actions(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     """Find rows whose action is missing or not in the problem."""
-    log, actions = profile.log, list(profile.log.problem.actions)
+    log, actions = profile.log, list(profile.log.problem.action_names)
     count = int((~profile.known).sum())
     counts = Counter(text for text in profile.action_texts[~profile.known].tolist() if text is not None)
     if counts:
@@ -318,7 +318,7 @@ def check_propensities(profile: LogProfile, alpha: float) -> Iterator[Finding]:
     With the propensity of the action taken alone, only a too frequent action is found: in other rows it may not have
     been available.
     """
-    log, actions = profile.log, profile.log.problem.actions
+    log, actions = profile.log, profile.log.problem.action_names
     if log.probabilities is None and log.propensities is None:
         yield Finding.of(FindingCode.PROPENSITIES_NOT_LOGGED)
         return
@@ -420,7 +420,7 @@ def find_pattern(signal: Signal, missing: Flags, closed: Flags, alpha: float) ->
         profile = LogProfile(signal.profile.log.take(closed), signal.profile.columns)
         signal, missing = profile.get_signal(signal.index), missing[closed]
     profile, problem, actions = signal.profile, signal.profile.log.problem, signal.profile.cell_actions
-    tests = len(problem.actions) + len(profile.ranks) + 2 + len(profile.signals) - 1
+    tests = len(problem.action_names) + len(profile.ranks) + 2 + len(profile.signals) - 1
     tests += sum(len(groups.names) for groups in profile.segments.values())
     weights, one_stratum = missing.astype(float), np.zeros(actions.size, np.int64)
     candidates: list[tuple[float, dict[str, Any]]] = []
@@ -429,10 +429,10 @@ def find_pattern(signal: Signal, missing: Flags, closed: Flags, alpha: float) ->
         empty = {"by": None, "more": None, "share": None, "column": None}
         candidates.append((float(p_value), {**empty, "pattern": str(pattern), **fields}))
 
-    by_action = measure_group_shifts(weights, actions, one_stratum, len(problem.actions))
+    by_action = measure_group_shifts(weights, actions, one_stratum, len(problem.action_names))
     worst = int(np.argmin(by_action.p_value))
     share = float(weights[actions == worst].mean()) if (actions == worst).any() else 0.0
-    add(by_action.p_value[worst], MissingPattern.ACTION, by=problem.actions[worst], share=share)
+    add(by_action.p_value[worst], MissingPattern.ACTION, by=problem.action_names[worst], share=share)
     rates = np.nan_to_num(signal.compute_cell_rates(~missing))  # what an outcome that is the cause leaves
     by_rate = measure_shift(rates, missing, one_stratum)
     add(by_rate.p_value, MissingPattern.RATE, more=by_rate.difference > 0.0)

@@ -88,7 +88,7 @@ def fit_risk_score(
     Example:
         >>> import numpy as np
         >>> import stagewise as sw
-        >>> problem = sw.Problem(actions=["a", "b"], safe="a", context=["age"], reward=sw.Reward("click"),
+        >>> problem = sw.Problem(action_names=["a", "b"], safe_name="a", context=["age"], reward=sw.Reward("click"),
         ...                      limits={"opt_out": sw.Limit(0.1, model="rates")})
         >>> random = np.random.default_rng(1)
         >>> age = random.uniform(-1.0, 1.0, 4000)

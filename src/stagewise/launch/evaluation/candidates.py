@@ -47,17 +47,17 @@ def resolve_candidate(given: Any, log: Log, kept: Flags) -> tuple[str, Floats]:
 
 def needs_context(given: Any, log: Log) -> bool:
     """Say whether a candidate uses the context."""
-    is_file = isinstance(given, str | Path) and str(given).endswith(".json") and given not in log.problem.actions
+    is_file = isinstance(given, str | Path) and str(given).endswith(".json") and given not in log.problem.action_names
     return is_file or isinstance(given, Problem | Agent) or (callable(given) and not hasattr(given, "__array__"))
 
 
 def get_shape(log: Log) -> tuple[int, int]:
-    return log.rows, len(log.problem.actions)
+    return log.rows, len(log.problem.action_names)
 
 
 def resolve_named_candidate(given: str | Path, log: Log) -> tuple[str, Floats]:
     """Return an action that is always taken, a saved agent, or the probabilities in columns."""
-    text, names = str(given), list(log.problem.actions)
+    text, names = str(given), list(log.problem.action_names)
     if text in names:
         return f"always {text}", np.eye(len(names))[names.index(text)]
     if text.endswith(".json"):
@@ -68,14 +68,12 @@ def resolve_named_candidate(given: str | Path, log: Log) -> tuple[str, Floats]:
         if all(column in listed for column in columns):
             values = [get_numeric_column(log.columns, one, "the candidate", InvalidOutcome) for one in columns]
             return text, np.column_stack(values)
-    raise InvalidActions(
-        ErrorCode.UNKNOWN_NAME,
+    template = (
         "the candidate {text} is not an action, not an agent file (.json) and not a prefix of "
-        "probability columns such as {value}{text_2}",
-        text=safe_repr(text),
-        value=safe_repr(f"{text}.{names[0]}"),
-        text_2=suggest_name(text, names),
+        "probability columns such as {value}{text_2}"
     )
+    data = {"text": safe_repr(text), "value": safe_repr(f"{text}.{names[0]}"), "text_2": suggest_name(text, names)}
+    raise InvalidActions(ErrorCode.UNKNOWN_NAME, template, **data)
 
 
 def check_probabilities(values: Floats, log: Log) -> Floats:
@@ -109,13 +107,11 @@ def iterate_contexts(log: Log) -> Iterator[dict[str, Any]]:
 def compute_agent_probabilities(agent: Agent, log: Log) -> Floats:
     """Return an agent's probabilities in every row, without learning."""
     problem = getattr(agent.policy, "problem", None)
-    if problem is None or list(problem.actions) != list(log.problem.actions):
-        theirs = "none by name" if problem is None else safe_repr(list(problem.actions))
-        raise InvalidActions(
-            ErrorCode.PROBLEM_MISMATCH,
-            f"the agent has the actions {theirs}, and the problem has {safe_repr(list(log.problem.actions))}; they "
-            "must be the same",
-        )
+    if problem is None or list(problem.action_names) != list(log.problem.action_names):
+        theirs = "none by name" if problem is None else safe_repr(list(problem.action_names))
+        template = "the agent has the actions {theirs}, and the problem has {action_names}; they must be the same"
+        data = {"theirs": theirs, "action_names": safe_repr(list(log.problem.action_names))}
+        raise InvalidActions(ErrorCode.PROBLEM_MISMATCH, template, **data)
     replica: Any = Replica(agent.snapshot(), REPLICA_NAME)
     rows = [list(replica.decide(context or None).probabilities.values()) for context in iterate_contexts(log)]
     return np.array(rows, dtype=np.float64).reshape(get_shape(log))
@@ -124,15 +120,14 @@ def compute_agent_probabilities(agent: Agent, log: Log) -> Floats:
 def compute_function_probabilities(function: Callable[[dict[str, Any]], Any], log: Log) -> Floats:
     """Return a function's probabilities in every row; it returns an action's name, or probabilities by name."""
     probabilities = np.zeros(get_shape(log))
-    indices = {name: index for index, name in enumerate(log.problem.actions)}
+    indices = {name: index for index, name in enumerate(log.problem.action_names)}
     for row, context in enumerate(iterate_contexts(log)):
         try:
             result = function(dict(context))
         except Exception as error:  # the caller's code may raise anything
-            raise InvalidActions(
-                ErrorCode.CALLBACK_FAILED,
-                f"the candidate failed at the context {safe_repr(context)}: {safe_repr(str(error))}",
-            ) from None
+            template = "the candidate failed at the context {context}: {error}"
+            data = {"context": safe_repr(context), "error": safe_repr(str(error))}
+            raise InvalidActions(ErrorCode.CALLBACK_FAILED, template, **data) from None
         if isinstance(result, str) and result in indices:
             probabilities[row, indices[result]] = 1.0
         elif isinstance(result, Mapping):

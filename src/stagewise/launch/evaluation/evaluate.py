@@ -42,7 +42,7 @@ ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
 MAX_DEVIATIONS = 4.0  # a difference of missing shares above so many standard deviations is noted
 
 
-def evaluate(
+def evaluate_on_log(
     log: Any,
     problem: Problem | str | Path,
     candidate: Any = None,
@@ -87,11 +87,11 @@ def evaluate(
     Example:
         >>> import stagewise as sw
         >>> problem = sw.Problem(
-        ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+        ...     action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"),
         ...     limits={"opt_out": sw.Limit(0.2, safe_bound=0.0)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 1000, "click": [0, 1] * 1000, "opt_out": [0, 0] * 1000}
-        >>> evaluation = sw.evaluate(log, problem, "offer", propensity=0.5)
+        >>> evaluation = sw.evaluate_on_log(log, problem, "offer", propensity=0.5)
         >>> evaluation["click"]["ips"].value, str(evaluation.candidate.verdicts["opt_out"].verdict)
         (1.0, 'kept')
     """
@@ -116,8 +116,8 @@ def evaluate(
             name, probabilities = resolve_candidate(candidate, rows, kept)
             weights = compute_weights(rows, propensities, probabilities, alpha, weight_bound)
             policies = {"candidate": (name, weights), **policies}
-        if not (isinstance(candidate, str) and candidate == declared.safe):
-            name, probabilities = resolve_candidate(declared.safe, rows, kept)
+        if not (isinstance(candidate, str) and candidate == declared.safe_name):
+            name, probabilities = resolve_candidate(declared.safe_name, rows, kept)
             weights = compute_weights(rows, propensities, probabilities, alpha)
             policies["safe"] = f"{name} (the safe action)", weights
     notes += order_note
@@ -142,10 +142,8 @@ def select_estimators(estimators: Any, primary_estimator: Any) -> list[str]:
         )
     check_choice(primary_estimator, [name for name in ESTIMATORS if name != "snips"], "primary_estimator")
     if not chosen:
-        raise InvalidOutcome(
-            ErrorCode.MISSING_VALUE,
-            f"estimators is empty; it must hold some of {', '.join(ESTIMATORS)}",
-        )
+        template = "estimators is empty; it must hold some of {estimators}"
+        raise InvalidOutcome(ErrorCode.MISSING_VALUE, template, estimators=", ".join(ESTIMATORS))
     return [name for name in ESTIMATORS if name in (*chosen, primary_estimator)]
 
 
@@ -164,10 +162,8 @@ def select_rows(log: Log, candidate: Any) -> tuple[Flags, list[Note]]:
             notes.append(Note.of(NoteCode.ROWS_WITHOUT_CONTEXT, count=count))
         rows &= log.complete_contexts
     if not rows.any():
-        raise InvalidOutcome(
-            ErrorCode.LOG_EMPTY,
-            "no row of the log can be evaluated; a row needs an action that was carried out and a complete context",
-        )
+        text = "no row of the log can be evaluated; a row needs an action that was carried out and a complete context"
+        raise InvalidOutcome(ErrorCode.LOG_EMPTY, text)
     return rows, notes
 
 
@@ -267,7 +263,7 @@ def get_outcomes(log: Log, name: str, as_of: Any, notes: list[Note]) -> SignalOu
 def find_uneven_missing(log: Log, name: str, absent: Flags) -> list[Note]:
     """Return a note if outcomes are missing more often after one action than overall."""
     overall = float(absent.mean())
-    for index, action in enumerate(log.problem.actions):
+    for index, action in enumerate(log.problem.action_names):
         rows = absent[log.actions == index]
         if rows.size:
             deviation, share = np.sqrt(overall * (1.0 - overall) / rows.size), float(rows.mean())
@@ -295,14 +291,13 @@ class LogEvaluator:
         self.outcomes = {name: get_outcomes(log, name, as_of, notes) for name in log.problem.signals}
         self.predictions = {}
         if "dr" in estimators:
-            features, count = build_features(log), len(log.problem.actions)
+            features, count = build_features(log), len(log.problem.action_names)
             for name, (known, values) in self.outcomes.items():
                 parts = assign_parts(values.size)
                 self.predictions[name] = predict_outcomes(features[known], log.actions[known], values, count, parts)
 
     def evaluate(self, name: str, weights: Weights) -> PolicyEvaluation:
-        """Return the evaluation of one policy."""
-        problem, support = self.log.problem, Support.of(weights, self.log.problem.actions)
+        problem, support = self.log.problem, Support.of(weights, self.log.problem.action_names)
         self.notes += support.make_notes(name)
         is_logging_policy = weights.covered_mass is None  # its estimate is a mean
         estimators = ["ips"] if is_logging_policy else self.estimators

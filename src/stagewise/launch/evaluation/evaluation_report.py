@@ -50,7 +50,6 @@ class LimitVerdict(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The verdict for a table."""
         return f"{'at most' if self.at_most else 'at least'} {self.threshold:g}: {self.verdict}"
 
 
@@ -67,7 +66,6 @@ class Support(NamedTuple):
 
     @classmethod
     def of(cls, weights: Weights, actions: Any) -> "Support":
-        """Return the support of a candidate from its weights."""
         shares = zip(actions, weights.unsupported.tolist(), strict=True)
         return cls({name: share for name, share in shares if share > ROUNDING}, weights.clipped)
 
@@ -155,11 +153,11 @@ class Evaluation:
     Example:
         >>> import stagewise as sw
         >>> problem = sw.Problem(
-        ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+        ...     action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"),
         ...     limits={"opt_out": sw.Limit(0.2, safe_bound=0.0)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 1000, "click": [0, 1] * 1000, "opt_out": [0, 0] * 1000}
-        >>> evaluation = sw.evaluate(log, problem, "offer", propensity=0.5)
+        >>> evaluation = sw.evaluate_on_log(log, problem, "offer", propensity=0.5)
         >>> list(evaluation.policies), evaluation.candidate.limits_kept
         (['candidate', 'logged', 'safe'], True)
     """

@@ -41,7 +41,7 @@ def resolve_propensities(log: Log, given: Any = None) -> Propensities:
     if given is None:
         return read_propensities(log)
     if isinstance(given, str) and given == FREQUENCIES:
-        counts = np.array([(log.actions == index).sum() for index in range(len(log.problem.actions))])
+        counts = np.array([(log.actions == index).sum() for index in range(len(log.problem.action_names))])
         shares, source = counts / max(int(counts.sum()), 1), "frequencies of the actions in the log"
     elif isinstance(given, Mapping):
         shares, source = log.parse_shares(given, "propensity", InvalidOutcome), "as given, by action"
@@ -76,11 +76,12 @@ def read_propensities(log: Log) -> Propensities:
         sums = all_actions.sum(axis=1)
         wrong = np.flatnonzero((sums > 1.0 + SUM_TOLERANCE) | ((sums < 1.0 - SUM_TOLERANCE) & is_closed))
         if wrong.size:
-            raise InvalidOutcome(
-                ErrorCode.INVALID_PROBABILITY,
-                f"the probabilities of row {wrong[0]} sum to {sums[wrong[0]]:g}, and those of {wrong.size:,} rows "
-                "do not sum to 1; every row needs the probabilities of all actions",
+            template = (
+                "the probabilities of row {wrong} sum to {sums:g}, and those of {size:,} rows "
+                "do not sum to 1; every row needs the probabilities of all actions"
             )
+            data = {"wrong": wrong[0], "sums": sums[wrong[0]], "size": wrong.size}
+            raise InvalidOutcome(ErrorCode.INVALID_PROBABILITY, template, **data)
         taken = np.where(known, all_actions[np.arange(log.rows), log.actions], np.nan)
         if logged is not None:
             for row in np.flatnonzero(known & ~(np.abs(taken - logged) <= SUM_TOLERANCE)).tolist():
@@ -90,7 +91,7 @@ def read_propensities(log: Log) -> Propensities:
     assert logged is not None
     check_range(logged[known], "propensity")
     check_possible(log, logged)
-    if all_actions is None and len(log.problem.actions) == 2 and is_closed:  # the other is the complement
+    if all_actions is None and len(log.problem.action_names) == 2 and is_closed:  # the other is the complement
         all_actions = np.where(log.actions[:, None] == np.arange(2), logged[:, None], 1.0 - logged[:, None])
     return Propensities(logged, all_actions, "the log's own columns")
 
@@ -106,11 +107,11 @@ def check_range(values: Floats, what: str) -> None:
     """Reject values that are not probabilities."""
     if np.isnan(values).any():
         count = int(np.isnan(values).any(axis=1).sum() if values.ndim > 1 else np.isnan(values).sum())
-        raise InvalidOutcome(
-            ErrorCode.PROPENSITY_MISSING,
-            f"the log lacks the {what} in {count:,} rows; every row needs one, since dropping these rows would bias "
-            "the estimate",
+        template = (
+            "the log lacks the {what} in {count:,} rows; every row needs one, since dropping these rows would bias "
+            "the estimate"
         )
+        raise InvalidOutcome(ErrorCode.PROPENSITY_MISSING, template, what=what, count=count)
     low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
     if low < 0.0 or high > 1.0 + 1e-9:
         wrong = float(low if low < 0.0 else high)
@@ -125,20 +126,23 @@ def check_possible(log: Log, logged: Floats) -> None:
     if impossible.size:
         raise InvalidOutcome(
             ErrorCode.INVALID_PROBABILITY,
-            f"row {impossible[0]} played {log.problem.actions[log.actions[impossible[0]]]!r}, whose logged "
-            f"probability is 0, as in {impossible.size:,} rows in all; a played action has a probability above 0",
+            "row {impossible} played {action_names!r}, whose logged "
+            "probability is 0, as in {size:,} rows in all; a played action has a probability above 0",
+            impossible=impossible[0],
+            action_names=log.problem.action_names[log.actions[impossible[0]]],
+            size=impossible.size,
         )
 
 
 def compute_uniform_shares(log: Log, share: float) -> Floats:
     """Return the shares (K,) of a trial with equal shares, of all actions or of those that the log plays."""
-    played = np.array([(log.actions == index).any() for index in range(len(log.problem.actions))])
+    played = np.array([(log.actions == index).any() for index in range(len(log.problem.action_names))])
     for taken in (np.ones_like(played), played):
         if abs(share * int(taken.sum()) - 1.0) <= SUM_TOLERANCE:
             return np.where(taken, 1.0 / taken.sum(), 0.0)
     rule = (
         f"1 divided by the number of actions, of which the log plays {played.sum()} of {played.size}; otherwise give "
-        f"each share, as propensity={{'{log.problem.actions[0]}': 0.5, ...}}"
+        f"each share, as propensity={{'{log.problem.action_names[0]}': 0.5, ...}}"
     )
     raise InvalidOutcome.must_be(ErrorCode.INVALID_PROBABILITY, "propensity", share, rule)
 
@@ -193,7 +197,7 @@ class Weights:
 
 def build_logging_weights(log: Log) -> Weights:
     """Return the weights of the log's own policy, which are all 1."""
-    zeros = np.zeros(len(log.problem.actions))
+    zeros = np.zeros(len(log.problem.action_names))
     return Weights(np.ones(log.rows), None, np.zeros(log.rows), zeros, 1.0, 1.0, LOGGING_POLICY)
 
 
@@ -254,11 +258,11 @@ def compute_partial_weights(log: Log, propensities: Propensities, candidate: Flo
     ratios = np.where(known, candidate[rows, log.actions] / np.where(known, propensities.logged, 1.0), 0.0)
     largest = max(float(ratios.max()), 1.0)
     if given is not None and largest > given:
-        raise InvalidOutcome(
-            ErrorCode.PROPENSITY_MISSING,
-            f"weight_bound is {given:g}, and a row has weight {largest:g}; the bias of clipping can be bounded only "
-            "if the log has every action's probability, in columns 'probability.ACTION'",
+        template = (
+            "weight_bound is {given:g}, and a row has weight {largest:g}; the bias of clipping can be bounded only "
+            "if the log has every action's probability, in columns 'probability.ACTION'"
         )
+        raise InvalidOutcome(ErrorCode.PROPENSITY_MISSING, template, given=given, largest=largest)
     indices = np.arange(candidate.shape[1])
     is_certain = known & (propensities.logged >= 1.0 - ROUNDING)
     never = ~np.isin(indices, log.actions) | (is_certain[:, None] & (log.actions[:, None] != indices))

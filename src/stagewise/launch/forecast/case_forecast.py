@@ -160,12 +160,12 @@ class CaseForecast:
         """The share of users (days,) who do not get the safe action."""
         problem = self.case.problem
         assert problem is not None
-        return np.asarray(1.0 - self.action_shares[:, list(problem.actions).index(problem.safe)])
+        return np.asarray(1.0 - self.action_shares[:, list(problem.action_names).index(problem.safe_name)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the forecast as JSON values."""
         assert self.case.problem is not None
-        shares = zip(self.case.problem.actions, self.action_shares.T, strict=True)
+        shares = zip(self.case.problem.action_names, self.action_shares.T, strict=True)
 
         def to_json(bands: dict[str, Band]) -> dict[str, Any]:
             return {name: band.to_dict() for name, band in bands.items()}

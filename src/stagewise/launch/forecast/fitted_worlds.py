@@ -249,7 +249,7 @@ class FittedWorlds:
     @classmethod
     def of(cls, log_rows: ForecastLog, seed: int, movement: LogMovement | None = None) -> "FittedWorlds":
         problem = log_rows.log.problem
-        divisions, count = len(problem.divisions), len(problem.actions)
+        divisions, count = len(problem.divisions), len(problem.action_names)
         names = [division.name for division in problem.divisions]
         numbers = log_rows.users[:, : 1 + len(problem.feature_names)]
         groups = {
@@ -267,7 +267,7 @@ class FittedWorlds:
                 models.append(LinearPosterior.of(log_rows.actions, numbers, outcomes, count))
             else:
                 models.append(RatePosterior.of(log_rows.actions, group, outcomes, count))
-        safe_index = list(problem.actions).index(problem.safe)
+        safe_index = list(problem.action_names).index(problem.safe_name)
         unscaled = cls(log_rows.users, groups, models, by, np.ones(len(models)), divisions, safe_index, seed)
         noise = [unscaled.estimate_noise(index, log_rows) for index in range(len(models))]
         sampled = slice(None, None, -(-len(log_rows.users) // MAX_LOG_USERS))

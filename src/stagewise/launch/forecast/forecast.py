@@ -70,11 +70,11 @@ class Forecast:
     Example:
         >>> import stagewise as sw
         >>> problem = sw.Problem(
-        ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+        ...     action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"),
         ...     limits={"opt_out": sw.Limit(0.5, safe_bound=0.1)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
-        >>> result = sw.forecast(log, problem, days=2, users_per_day=5, runs=38, progress=False)
+        >>> result = sw.forecast_from_log(log, problem, days=2, users_per_day=5, runs=38, progress=False)
         >>> result.declared.case.values, str(result.warm_start), result.warm_start_rows
         ({'opt_out': 0.5}, 'all', 100)
     """
@@ -93,7 +93,6 @@ class Forecast:
 
     @property
     def declared(self) -> CaseForecast:
-        """The case of the problem as declared."""
         return next(each for each in self.case_forecasts if each.case.declared)
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,7 +149,7 @@ class Forecast:
         write_text(target / "forecast.html", render_page(self))
 
 
-def forecast(
+def forecast_from_log(
     log: Any,
     problem: Problem | str | Path,
     *,
@@ -197,11 +196,11 @@ def forecast(
     Example:
         >>> import stagewise as sw
         >>> problem = sw.Problem(
-        ...     actions=["nothing", "offer"], safe="nothing", reward=sw.Reward("click"),
+        ...     action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"),
         ...     limits={"opt_out": sw.Limit(0.5, safe_bound=0.1)},
         ... )
         >>> log = {"action": ["nothing", "offer"] * 50, "click": [0, 1] * 50, "opt_out": [0, 0] * 50}
-        >>> result = sw.forecast(log, problem, days=2, users_per_day=5, runs=38, progress=False)
+        >>> result = sw.forecast_from_log(log, problem, days=2, users_per_day=5, runs=38, progress=False)
         >>> bool(result.declared.total_gain.middle > 0), result.declared.runs_over_any_limit
         (True, 0.0)
     """
@@ -268,7 +267,7 @@ def train_policy(case: Case, rows: ForecastLog | None) -> TrainedPolicy:
 
 def describe_sparse_actions(log_rows: ForecastLog) -> Iterator[Note]:
     """Yield notes on actions with few rows or none, whose bands are wide."""
-    actions = log_rows.log.problem.actions
+    actions = log_rows.log.problem.action_names
     counts = dict(zip(actions, np.bincount(log_rows.actions, minlength=len(actions)).tolist(), strict=True))
     none = [name for name, count in counts.items() if count == 0]
     few = {name: count for name, count in counts.items() if 0 < count < FEW_ROWS}
@@ -283,8 +282,8 @@ def describe_constant_features(log_rows: ForecastLog) -> Iterator[Note]:
     problem = log_rows.log.problem
     if any(choice.model != "rates" for choice in problem.choices.values()):
         numbers = log_rows.users[:, 1 : 1 + len(problem.feature_names)]
-        constant = find_constant_features(log_rows.actions, numbers, len(problem.actions))
-        for action, row in zip(problem.actions, constant, strict=True):
+        constant = find_constant_features(log_rows.actions, numbers, len(problem.action_names))
+        for action, row in zip(problem.action_names, constant, strict=True):
             names = [name for name, is_constant in zip(problem.feature_names, row, strict=True) if is_constant]
             if names:
                 yield Note.of(NoteCode.FEATURE_CONSTANT_FOR_ACTION, action=action, names=names)

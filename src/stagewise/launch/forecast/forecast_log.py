@@ -66,18 +66,15 @@ class ForecastLog:
     def users_per_day(self) -> float:
         at = self.times
         if at is None:
-            raise InvalidProblem(
-                ErrorCode.COLUMN_MISSING,
-                "the log has no column of times; give the number of users a day, such as users_per_day=1000",
-            )
+            text = "the log has no column of times; give the number of users a day, such as users_per_day=1000"
+            raise InvalidProblem(ErrorCode.COLUMN_MISSING, text)
         span = float(np.nanmax(at) - np.nanmin(at)) if np.isfinite(at).any() else 0.0
         if not span >= DAY:
-            raise InvalidProblem(
-                ErrorCode.LOG_TOO_SHORT,
+            template = (
                 "the log's times span {span:g} seconds, less than a day; numbers in a time column are "
-                "seconds, so convert them or give the users a day, such as users_per_day=1000",
-                span=span,
+                "seconds, so convert them or give the users a day, such as users_per_day=1000"
             )
+            raise InvalidProblem(ErrorCode.LOG_TOO_SHORT, template, span=span)
         return len(at) / (span / DAY)
 
     def warm_start(

@@ -112,7 +112,7 @@ def format_table(forecast: "Forecast") -> str:
 def format_headline(forecast: "Forecast") -> str:
     """Return the result of the declared problem in one sentence."""
     case, days, name = forecast.declared, forecast.horizon.days, forecast.problem.reward.name
-    gain = f"{format_band(case.total_gain)} {name} more than {forecast.problem.safe!r}"
+    gain = f"{format_band(case.total_gain)} {name} more than {forecast.problem.safe_name!r}"
     return f"In {days} days of {forecast.horizon.users:,} users: {gain}, {format_verdict(case)}."
 
 
@@ -156,7 +156,7 @@ def describe_costs(forecast: "Forecast") -> list[str]:
 
 def list_remarks(forecast: "Forecast") -> list[str]:
     """Return the remarks beside the numbers: bands, costs, violations, rejected cases, notes, assumptions."""
-    case, safe = forecast.declared, forecast.problem.safe
+    case, safe = forecast.declared, forecast.problem.safe_name
     lines = [
         f"90 % bands over {forecast.runs} runs; the policy starts from {format_warm_start(forecast)}.",
         *describe_costs(forecast),
@@ -232,8 +232,8 @@ def draw_gains(axes: Any, forecast: "Forecast") -> None:
                       label=escape_label(format_case_limits(forecast, other, TITLE_WIDTH)))  # fmt: skip
     name = f"{format_case_limits(forecast, case, TITLE_WIDTH - 6)}, 90 %"
     draw_band(axes, days, case.gain.low, case.gain.middle, case.gain.high, GUARDED, name)
-    draw_reference_line(axes, 0.0, escape_label(shorten_name(forecast.problem.safe)), SAFE)
-    title = [f"{forecast.problem.reward.name} per user above {shorten_name(forecast.problem.safe)}"]
+    draw_reference_line(axes, 0.0, escape_label(shorten_name(forecast.problem.safe_name)), SAFE)
+    title = [f"{forecast.problem.reward.name} per user above {shorten_name(forecast.problem.safe_name)}"]
     if case.better_from is not None:
         axes.axvline(case.better_from, color=GUARDED, linewidth=0.8, linestyle=":")
         title.append(f"better from day {case.better_from}")
@@ -257,8 +257,8 @@ def draw_cost(axes: Any, forecast: "Forecast", name: str) -> None:
 def draw_shares(axes: Any, forecast: "Forecast") -> None:
     """Draw the share of users by action."""
     problem, shares = forecast.problem, forecast.declared.action_shares
-    order = [problem.safe, *(name for name in problem.actions if name != problem.safe)]
-    rows = [shares[:, list(problem.actions).index(name)] for name in order]
+    order = [problem.safe_name, *(name for name in problem.action_names if name != problem.safe_name)]
+    rows = [shares[:, list(problem.action_names).index(name)] for name in order]
     colours = [SAFE, *(STYLES[index % 7][0] for index in range(len(order) - 1))]
     axes.stackplot(
         get_days(forecast, axes),
@@ -318,7 +318,7 @@ def render_page(forecast: "Forecast") -> str:
     rows = [[escape(cell) for cell in format_cells(forecast, each)] for each in forecast.case_forecasts]
     limits = "; ".join(f"{name} {describe_limit(limit)}" for name, limit in problem.limits.items())
     body = [
-        f"<h1>Forecast: {escape(problem.reward.name)} from {len(problem.actions)} actions</h1>",
+        f"<h1>Forecast: {escape(problem.reward.name)} from {len(problem.action_names)} actions</h1>",
         f"<div class='verdict {style}'><strong>{escape(format_headline(forecast))}</strong></div>",
         render_image(to_data_uri(plot_forecast(forecast)), ALT_TEXT, to_data_uri(plot_forecast(forecast, most=1))),
         f"<p class=small>{escape(limits)}. Bands contain 90 % of {forecast.runs} runs, each in its own world that the "

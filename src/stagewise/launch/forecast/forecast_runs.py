@@ -9,7 +9,7 @@ from stagewise.engine.compile import Floats
 from stagewise.engine.moving_means import LAG
 from stagewise.engine.random import to_signed_seed
 from stagewise.engine.world_draws import fill_row_indices
-from stagewise.policies.context_caps import ContextCAPS
+from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.policy import PolicyState
 from stagewise.simulation.compiled_run import CompiledRun
 from stagewise.simulation.executors import RestartingPool, Workers, open_executor, progress_bar, run_tasks
@@ -26,7 +26,7 @@ PROGRESS_ROUNDS = 5_000_000  # rounds from which a progress bar is shown
 class TrainedPolicy(NamedTuple):
     """A policy and its trained state."""
 
-    policy: ContextCAPS
+    policy: SafeContextPosteriorSampling
     warm_start: PolicyState
 
 

@@ -44,7 +44,7 @@ class LogMovement:
         length = max((last - first) / months, 1.0)
         since = np.clip((last - np.where(np.isfinite(at), at, last)) / length, 0, months - 1).astype(int)
         cells = log_rows.actions * months + since
-        shape = log_rows.values.shape[1], len(problem.actions), months
+        shape = log_rows.values.shape[1], len(problem.action_names), months
         centres, scales = np.zeros(shape), np.zeros(shape)
         for index in range(shape[0]):
             counts = np.bincount(cells, minlength=shape[1] * months).reshape(shape[1:]).astype(float)

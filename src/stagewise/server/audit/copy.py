@@ -23,6 +23,8 @@ from stagewise.server.store.factory import open_store
 BATCH_ROWS = 2_000  # rows of one transaction
 
 INSERT_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}, experiment) VALUES ({', '.join('?' * 12)}) ON CONFLICT DO NOTHING"
+SELECT_USER_KEYS = "SELECT id, user_digest, content, is_retired FROM user_keys"
+INSERT_USER_KEY = "INSERT INTO user_keys (id, user_digest, content, is_retired) VALUES (?, ?, ?, ?)"
 _ANSWER = "decision, signal, value, number"
 SELECT_ANSWERS = f"SELECT {_ANSWER} FROM answers WHERE decision > ? AND decision <= ?"
 INSERT_ANSWER = f"INSERT INTO answers ({_ANSWER}) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -64,11 +66,10 @@ def copy_store(source: Store, target: Store) -> None:
         target._change(*((INSERT_ANSWER, row) for row in answers))
         after = last
     if source.last_seal() != seal or source.rows(after, 1):
-        raise StoreUnavailable(
-            ErrorCode.STORE_BUSY,
-            "the store received rows while it was copied; stop every server that writes to it, and copy again",
-        )
+        text = "the store received rows while it was copied; stop every server that writes to it, and copy again"
+        raise StoreUnavailable(ErrorCode.STORE_BUSY, text)
     target._change(*((INSERT_SECRET, secret) for secret in secrets.items()))
+    target._change(*((INSERT_USER_KEY, row) for row in source._all(SELECT_USER_KEYS)))
     target._change(*((UPSERT_CHECKPOINT, row) for row in source._all(SELECT_CHECKPOINTS)))
     for first in range(0, seal.seal, PAGE_SEALS):
         seals = source.seals(first, PAGE_SEALS)

@@ -19,6 +19,7 @@ from stagewise.records.reason import ReasonDetails
 from stagewise.server.audit.log_reader import check_experiment, read_versions, was_shown
 from stagewise.server.event_log import DECISION, SHOWN, Event
 from stagewise.server.store.base import Store
+from stagewise.server.user_keys import open_rows
 
 BATCH_ROWS = 20_000  # rows converted at once
 RESERVED_COLUMNS = (
@@ -57,7 +58,8 @@ def encode_parquet(store: Store, experiment: str) -> tuple[bytes, int]:
     events, batches, count = store.iter_events_of_kind(experiment, DECISION), [], 0
     while portion := list(islice(events, BATCH_ROWS)):
         rows = [
-            DecisionRecord(event, msgspec.json.decode(event.body), store.answers(event.number)) for event in portion
+            DecisionRecord(event, msgspec.json.decode(event.body), store.answers(event.number))
+            for event in open_rows(store, portion)
         ]
         count += len(rows)
         arrays = [Array([get(row) for row in rows], types[kind]) for _, kind, get in columns]
@@ -100,7 +102,7 @@ def build_columns(problem: Problem) -> Sequence[tuple[str, type, Callable[[Decis
     action: Column = ("action", str, lambda one: one.body["action"])
     reason: Column = ("reason", str, lambda one: one.body["reason"])
     message: Column = ("message", str, lambda one: get_message(one.body))
-    actions = [of_action(name) for name in problem.actions]
+    actions = [of_action(name) for name in problem.action_names]
     return [
         ("decision_id", str, lambda one: one.event.key),
         ("at", int, lambda one: one.event.at),

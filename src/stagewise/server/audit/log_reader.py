@@ -45,6 +45,10 @@ class FindingCode(SentenceCode):
         "kept_rows_differ",
         "a change of controls, problems, keys or secrets before seal {seal} was changed, removed or added",
     )
+    RECEIPT_LOST = (
+        "receipt_lost",
+        "the row of the receipt {receipt} was written after the backup from which the store was restored in row {row}",
+    )
     RECEIPT_REMOVED = (
         "receipt_removed",
         "the row of the receipt {receipt} was removed with all rows up to seal {seal}; it can no longer be compared",
@@ -119,7 +123,6 @@ class EffectiveControls(NamedTuple):
 
 
 def read_effective_controls(store: Store, experiment: str) -> EffectiveControls:
-    """Read the versions and controls of an experiment."""
     versions = [event.number for event in store.iter_events_of_kind(experiment, PROBLEM)]
     controls = [event.number for event in store.iter_events_of_kind(experiment, CONTROL)]
     everywhere = [event.number for event in store.iter_events_of_kind(GLOBAL, CONTROL)]
@@ -142,16 +145,11 @@ def read_versions(store: Store, experiment: str) -> dict[int, ProblemVersion]:
 
 
 def check_experiment(store: Store, name: str) -> str:
-    """Return the name of an experiment. Raises UnknownExperiment."""
     names = store.experiments()
     if name not in names:
         suggestion = suggest_name(name, names) or f"; it has {', '.join(map(repr, names[:8])) or 'none'}"
-        raise UnknownExperiment(
-            ErrorCode.UNKNOWN_EXPERIMENT,
-            "{name} is not an experiment of this store{suggestion}",
-            name=safe_repr(name),
-            suggestion=suggestion,
-        )
+        template = "{name} is not an experiment of this store{suggestion}"
+        raise UnknownExperiment(ErrorCode.UNKNOWN_EXPERIMENT, template, name=safe_repr(name), suggestion=suggestion)
     return name
 
 
@@ -159,12 +157,8 @@ def find_decision(store: Store, experiment: str, id_: str) -> Event:
     """Return the row of a decision. Raises UnknownDecision."""
     event = store.find(experiment, DECISION, id_)
     if event is None:
-        raise UnknownDecision(
-            ErrorCode.UNKNOWN_DECISION,
-            "{id} is no decision of {experiment}",
-            id=safe_repr(id_),
-            experiment=safe_repr(experiment),
-        )
+        template = "{id} is no decision of {experiment}"
+        raise UnknownDecision(ErrorCode.UNKNOWN_DECISION, template, id=safe_repr(id_), experiment=safe_repr(experiment))
     return event
 
 

@@ -37,7 +37,6 @@ class Proof(msgspec.Struct):
     """Of the last of these seals."""
 
     def to_json(self) -> str:
-        """Return the proof as JSON."""
         return msgspec.json.encode(self).decode()
 
 
@@ -80,10 +79,9 @@ def check_proof(content: bytes, receipt: str) -> Proof:
         before = compute_seal_hash(before, seal)
     expected = Receipt(proof.seals[-1].seal if proof.seals else 0, before.hex(), True)
     if not is_linked or Receipt.of(receipt) != expected:
-        raise InvalidFile(
-            ErrorCode.DIGEST_MISMATCH,
+        template = (
             "the proof does not lead to the receipt {receipt}: the row, its path or a seal was changed, or the proof "
-            "ends with another seal; make it again with --until",
-            receipt=receipt,
+            "ends with another seal; make it again with --until"
         )
+        raise InvalidFile(ErrorCode.DIGEST_MISMATCH, template, receipt=receipt)
     return proof

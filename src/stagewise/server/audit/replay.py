@@ -5,7 +5,7 @@ decides with the same random numbers; the body must be equal.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -14,7 +14,7 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr
 from stagewise.records.fault import Fault
-from stagewise.records.reason import Reason
+from stagewise.records.reason import FallbackReason
 from stagewise.server.audit.log_reader import (
     DecisionBasis,
     FindingCode,
@@ -25,7 +25,7 @@ from stagewise.server.audit.log_reader import (
     read_effective_controls,
     read_versions,
 )
-from stagewise.server.checkpoints import begin_fold
+from stagewise.server.checkpoints import begin_fold, read_removal
 from stagewise.server.decide import (
     DecisionRecord,
     PolicySnapshot,
@@ -34,6 +34,7 @@ from stagewise.server.decide import (
     compute_draw,
     decide,
     decode_decision,
+    derive_draws_key,
     describe_decision,
     encode_context,
     format_time,
@@ -43,6 +44,7 @@ from stagewise.server.messages import DecisionRequest
 from stagewise.server.snapshots import build_initial_snapshot
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
+from stagewise.server.user_keys import is_erased, open_rows
 from stagewise.server.versions import ProblemVersion
 
 FOLD_ROWS = 10_000  # rows folded at once
@@ -63,6 +65,8 @@ class ReplayResult(NamedTuple):
     first_difference: Fault | None
     missing: int = 0
     """Decisions that cannot be made again: the rows before a checkpoint, from which they follow, are gone."""
+    erased: int = 0
+    """Decisions of users who were erased."""
 
 
 class Replay:
@@ -91,36 +95,46 @@ class Replay:
                 continue
             basis = decode_basis(event.body)
             origins.append((basis.problem, basis.snapshot, event.seq))
-        matching = failed = states = missing = 0
+        matching = failed = states = missing = erased = 0
         for snapshot, rows in self.iter_snapshots(sorted(origins)):
-            if snapshot is None:
-                missing += len(rows)
-                continue
-            states += 1
+            states += snapshot is not None
             for seq in rows:
-                event = self.store.events(self.name, seq - 1, 1)[0]
+                (event,) = open_rows(self.store, self.store.events(self.name, seq - 1, 1))
+                if is_erased(event):
+                    erased += 1
+                    continue
+                if snapshot is None:
+                    missing += 1
+                    continue
                 difference = self.find_difference(snapshot, event)
                 if difference is not None:
                     differences[seq] = difference
                 else:
                     matching += 1
-                    failed += msgspec.json.decode(event.body).get("reason") == Reason.DECISION_FAILED
+                    failed += msgspec.json.decode(event.body).get("reason") == FallbackReason.DECISION_FAILED
         first = differences[min(differences)] if differences else None
-        return ReplayResult(count, matching, failed, states, first, missing)
+        return ReplayResult(count, matching, failed, states, first, missing, erased)
 
     def iter_snapshots(self, origins: Sequence[Origin]) -> Iterator[tuple[PolicySnapshot | None, list[int]]]:
-        """Yield each snapshot with the rows of the decisions that used it; None: there was no such snapshot."""
+        """Yield each snapshot with the rows of the decisions that used it; None: it cannot be made again."""
         for number, of_version in groupby(origins, key=lambda one: one[0]):
-            version = self.versions.get(number)
-            fold = None if version is None else self.begin_fold(version)
+            version = self.versions[number]
+            fold: StateFold | None = StateFold(version.problem, version.number, version.retired)
+            if read_removal(self.store) is not None:
+                fold = self.begin_fold(version)
             for state, group in groupby(of_version, key=lambda one: one[1]):
-                rows = [row for _, _, row in group]
-                is_first = state == 0 or (fold is not None and state >= fold.seq)
-                exists = version is not None and fold is not None and state < min(rows) and is_first
-                yield (self.build_snapshot(version, fold, state) if exists and version and fold else None), rows
+                rows, snapshot = [row for _, _, row in group], None
+                if state == 0:
+                    snapshot = build_initial_snapshot(version.problem, version.number, version.retired)
+                elif state < min(rows):
+                    if fold is not None and fold.seq <= state and not self.advance(fold, state):
+                        fold = self.begin_fold(version)  # rows of an erased user are before the checkpoint
+                    if fold is not None and fold.seq <= state and self.advance(fold, state):
+                        snapshot = fold.build_snapshot()
+                yield snapshot, rows
 
     def begin_fold(self, version: ProblemVersion) -> StateFold | None:
-        """Return the fold of a version at its first row; None if its rows are gone."""
+        """Return the fold of a version at the checkpoint; None if its rows are gone."""
         try:
             return begin_fold(self.store, self.name, version)
         except StoreUnavailable as error:
@@ -128,21 +142,19 @@ class Replay:
                 raise
             return None
 
-    def build_snapshot(self, version: ProblemVersion, fold: StateFold, row: int) -> PolicySnapshot:
-        """Return the snapshot of a version after a row."""
-        if row == 0:
-            return build_initial_snapshot(version.problem, version.number, version.retired)
+    def advance(self, fold: StateFold, row: int) -> bool:
+        """Fold up to a row; return False if the context of a decision before it was erased."""
         while fold.seq < row:
-            portion = self.store.events(self.name, fold.seq, min(FOLD_ROWS, row - fold.seq))
+            portion = open_rows(self.store, self.store.events(self.name, fold.seq, min(FOLD_ROWS, row - fold.seq)))
             if not portion:
-                raise StoreUnavailable(
-                    ErrorCode.STORE_CORRUPT,
-                    "row {seq} of {name} is missing; run `stagewise audit verify`",
-                    seq=fold.seq + 1,
-                    name=safe_repr(self.name),
-                )
-            fold.take(portion)
-        return fold.build_snapshot()
+                template = "row {seq} of {name} is missing; run `stagewise audit verify`"
+                raise StoreUnavailable(ErrorCode.STORE_CORRUPT, template, seq=fold.seq + 1, name=safe_repr(self.name))
+            readable = list(takewhile(lambda event: not is_erased(event), portion))
+            if readable:
+                fold.take(readable)
+            if len(readable) < len(portion):
+                return False
+        return True
 
     def find_difference(self, snapshot: PolicySnapshot | None, event: Event) -> Fault | None:
         """Replay a decision and return the first difference."""
@@ -154,7 +166,10 @@ class Replay:
         request = msgspec.convert(logged.request, DecisionRequest)
         (record,) = decide(snapshot, controls, everywhere, self.key, [(event.key, request)], logged.time)
         cause = logged.cause
-        missing = (Reason.DECISION_FAILED, Reason.SERVER_NOT_READY)  # what failed or was missing there need not be here
+        missing = (
+            FallbackReason.DECISION_FAILED,
+            FallbackReason.SERVER_NOT_READY,
+        )  # what failed or was missing there need not be here
         was_missing = cause is not None and cause.reason in missing
         if isinstance(record, DecisionRecord) and cause is not None and was_missing and record.reason != cause.reason:
             safe = build_safe_record(snapshot, cause)
@@ -186,7 +201,7 @@ def explain_logged_decision(store: Store, experiment: str, id_: str) -> str:
     """
     replay = Replay(store, experiment)
     event = find_decision(store, experiment, id_)
-    event = event._replace(seq=store.find_place(experiment, event.number))
+    (event,) = open_rows(store, [event._replace(seq=store.find_place(experiment, event.number))])
     body, basis = msgspec.json.decode(event.body), decode_basis(event.body)
     snapshot = None
     if replay.effective_controls.find_error(event) is None:  # else its snapshot may not exist
@@ -195,14 +210,17 @@ def explain_logged_decision(store: Store, experiment: str, id_: str) -> str:
         )
     problem, request = replay.versions[basis.problem].problem, body["request"]
     context = ", ".join(f"{name} = {value!r}" for name, value in request["context"].items())
+    if is_erased(event):
+        return "\n".join([*describe_decision(problem, event), "Its context was erased with its user."])
     only = request.get("only")
     offer = "all actions available" if only is None else f"available: {', '.join(map(repr, only))} and the safe action"
     lines = describe_decision(problem, event, format_snapshot_time(store, experiment, basis))
     lines.append(f"Request: {context or 'no context'}; {offer}.")
     if snapshot is not None:
         asked = msgspec.convert(request, DecisionRequest)
+        key = derive_draws_key(replay.key, basis.control[1])
         offered = encode_context(snapshot, asked, decode_decision(event.body).time)
-        decision = snapshot.policy.choose(snapshot.learned.state, offered, compute_draw(replay.key, id_))
+        decision = snapshot.policy.choose(snapshot.learned.state, offered, compute_draw(key, id_))
         lines.append("Estimates, bounds and probability of each action:")
         lines += [f"  {line}" for line in decision.explain().splitlines()[1:]]
     difference = replay.find_difference(snapshot, event)

@@ -25,6 +25,7 @@ from stagewise.server.audit.log_reader import (
     read_versions,
 )
 from stagewise.server.checkpoints import LogEnd, Removal, begin_fold, read_checkpoint, read_removal
+from stagewise.server.controls import RESTORED
 from stagewise.server.event_log import (
     CONTROL,
     DECISION,
@@ -42,7 +43,8 @@ from stagewise.server.offline_log import DECODE_PART, OfflineLogPart, join_parts
 from stagewise.server.retention import compute_kept_digest, iter_kept
 from stagewise.server.seals import Seal, SealPart, compute_leaf, compute_root, compute_seal_hash, decode_numbers
 from stagewise.server.snapshots import SIGNATURE_BYTES
-from stagewise.server.store.base import WRITERS, Store, StoreUnavailable, get_secret_row_key
+from stagewise.server.store.base import Store, StoreUnavailable, get_secret_row_key
+from stagewise.server.user_keys import open_rows
 from stagewise.server.versions import ProblemVersion, build_version
 
 FOLD_ROWS = 10_000  # rows folded at once
@@ -99,7 +101,6 @@ class StoreVerification(NamedTuple):
 
     @property
     def faults(self) -> list[Fault]:
-        """All faults."""
         return [fault for fault in (*(one.fault for one in self.logs), self.fault) if fault is not None]
 
 
@@ -125,7 +126,7 @@ class StoreVerifier:
         self.store, self.end = store, store.last_seal()
         self.receipts = {one.number: one for one in receipts if one.is_seal}
         self.row_receipts = {one.number: one for one in receipts if not one.is_seal}
-        self.secret = store.secrets().get(WRITERS, b"")
+        self.secrets = store.read_writers_secrets()
         self.chains: dict[str, WriterChain] = {}
         self.seal = Seal()
         self.sealed = 0  # rows
@@ -196,11 +197,9 @@ class StoreVerifier:
         for name, end in removal.ends.items():
             self._get_log(name).begin(end, removal.high)
         for writer, (link, mac) in removal.writers.items():
-            key = derive_writer_key(self.secret, writer)
-            self.chains[writer] = WriterChain(writer, key, link, mac)
+            self.chains[writer] = WriterChain(writer, b"", link, mac)
 
     def _iter_seals(self, after: int) -> Iterator[tuple[Seal, list[SealPart]]]:
-        """Yield each seal after one with its parts."""
         while after < self.end.seal and (seals := self.store.seals(after, 100)):
             parts: dict[int, list[SealPart]] = {}
             for part in self.store.parts_of_seals(after, seals[-1].seal):
@@ -261,9 +260,8 @@ class StoreVerifier:
 
     def _take(self, name: str, event: Event) -> None:
         """Verify a row: its code, and what it says."""
-        chain = self.chains.get(event.writer)
-        if chain is None:
-            chain = WriterChain(event.writer, derive_writer_key(self.secret, event.writer))
+        chain = self.chains.get(event.writer, WriterChain(event.writer, b""))
+        chain = chain._replace(key=self._get_key(event.writer, event.number))
         kind, key = event.kind, safe_repr(event.key)
         try:
             if event.link != chain.link + 1:
@@ -293,6 +291,11 @@ class StoreVerifier:
             self._note(name, error.args[0])
         self.chains[event.writer] = chain._replace(link=event.link, mac=event.mac)
 
+    def _get_key(self, writer: str, number: int) -> bytes:
+        """Return the key of a writer at a row; one that was rotated before does not count."""
+        current = [secret for first, secret in self.secrets if first < number]
+        return derive_writer_key(current[-1] if current else self.secrets[0][1], writer)
+
     def _note(self, name: str, fault: Fault) -> None:
         self.faults.setdefault(name, fault)
 
@@ -321,6 +324,10 @@ class StoreVerifier:
             if not any(
                 row.number == number and row.mac.hex() == receipt.digest for _, row in self.store.rows(number - 1, 1)
             ):
+                for row in self.store.iter_events_of_kind(GLOBAL, CONTROL):
+                    body = msgspec.json.decode(row.body)
+                    if body.get("what") == RESTORED and body["last"] < number < row.number:
+                        raise LogFault(FindingCode.RECEIPT_LOST, receipt=receipt, row=row.number)
                 raise LogFault(FindingCode.RECEIPT_DIFFERS, receipt=receipt, found="no such row")
         self.row_receipts = {}
 
@@ -361,7 +368,6 @@ class LogVerifier:
         self.removed = removed
 
     def count(self, event: Event) -> None:
-        """Count a row."""
         self.rows, self.decisions = self.rows + 1, self.decisions + (event.kind == DECISION)
         self.at, self.highest = max(self.at, event.at), max(self.highest, event.number)
 
@@ -481,7 +487,7 @@ def check_snapshots(store: Store, name: str, end: int) -> None:
             folds[feedback_timeout] = begin_fold(store, name, version, feedback_timeout)
         fold = folds[feedback_timeout]
         while fold.seq < one.seq:
-            fold.take(store.events(name, fold.seq, min(FOLD_ROWS, one.seq - fold.seq)))
+            fold.take(open_rows(store, store.events(name, fold.seq, min(FOLD_ROWS, one.seq - fold.seq))))
         if (state and fold.encode() != state) or encode_snapshot(fold.build_snapshot()) != one.content[
             SIGNATURE_BYTES:
         ]:

@@ -127,7 +127,6 @@ def resolve_batch(requests: Sequence[AppendRequest], state: StoreState, now: int
 
 
 def resolve_request(request: AppendRequest, state: StoreState, batch: BatchResult, now: int) -> AppendResult:
-    """Resolve one request and add its rows to the batch."""
     is_generated = request.key.startswith(GENERATED_PREFIX) and request.kind in (DECISION, OUTCOME)
     if is_generated or (request.key.isdecimal() and request.kind == CONTROL):
         message = f"the id {safe_repr(request.key)} is reserved for the store; choose another"
@@ -207,7 +206,6 @@ def resolve_outcome(request: AppendRequest, state: StoreState, batch: BatchResul
 def append_row(
     request: AppendRequest, body: bytes, decision: int, state: StoreState, batch: BatchResult, now: int
 ) -> Event:
-    """Append a row to its log and return it."""
     experiment, kind, number = request.experiment, request.kind, next(state.numbers)
     key = request.key or (f"{GENERATED_PREFIX}{number}" if kind in (DECISION, OUTCOME) else str(number))
     seen = state.seen if request.seen < 0 else request.seen

@@ -31,7 +31,9 @@ from stagewise.server.event_log import (
     KeyRow,
     LogHead,
     StoredSnapshot,
+    WriterChain,
     compute_digest,
+    derive_writer_key,
     encode_canonical,
 )
 from stagewise.server.seals import Seal, SealPart, decode_numbers
@@ -146,6 +148,8 @@ class Store(ABC):
     _seeing = threading.Lock()
     _access: tuple[int, dict[str, KeyRow]] = 0, {}  # the last global row that was read, and the keys up to it
     _writers_secret = b""
+    _writers_control = 0
+    """The last global control when it was read."""
 
     @abstractmethod
     def append(self, requests: Sequence[AppendRequest]) -> list[AppendResult]:
@@ -181,6 +185,10 @@ class Store(ABC):
     @abstractmethod
     def _change(self, *statements: Statement) -> None:
         """Run statements in one durable transaction."""
+
+    @abstractmethod
+    def begin_term(self) -> None:
+        """Draw numbers of the next term from now on: above all that a store which is gone may have handed out."""
 
     @abstractmethod
     def continue_numbers(self) -> None:
@@ -394,7 +402,6 @@ class Store(ABC):
         return self._append_control(f"{REVOKED_KEY} {name}", content).status == NEW
 
     def secrets(self) -> dict[str, bytes]:
-        """Return all secrets by name."""
         return {name: bytes(content) for name, content in self._all(SELECT_SECRETS)}
 
     def secret(self, name: str, fresh: bytes) -> bytes:
@@ -411,12 +418,11 @@ class Store(ABC):
         if row is None and not self.read_only:
             row = self._append_control(key, {"what": SECRET, "name": name, "digest": digest}).event
         if row is not None and msgspec.json.decode(row.body)["digest"] != digest:
-            raise StoreUnavailable(
-                ErrorCode.DIGEST_MISMATCH,
+            template = (
                 "the digest of the secret {name} is not the one in the log; run `stagewise audit verify` "
-                "and restore the store from a backup",
-                name=safe_repr(name),
+                "and restore the store from a backup"
             )
+            raise StoreUnavailable(ErrorCode.DIGEST_MISMATCH, template, name=safe_repr(name))
         return content
 
     def accept_losses(self) -> None:
@@ -435,6 +441,30 @@ class Store(ABC):
             self._writers_secret = self.secrets()[WRITERS]
             self.secret(WRITERS, b"")  # writes the row of its digest
         return self._writers_secret
+
+    def rotate_writers_secret(self) -> int:
+        """Derive writers' keys from a new secret from now on, in every process; return how many there were."""
+        count = len(self.read_writers_secrets())
+        self._read_writers_secret()
+        self.secret(f"{WRITERS} {count + 1}", os.urandom(32))
+        return count
+
+    def read_writers_secrets(self) -> list[tuple[int, bytes]]:
+        """Return the secrets of writers' keys, each with the row after which it counts; the first counts at once."""
+        stored, found = self.secrets(), list[tuple[int, bytes]]()
+        for event in self.iter_events_of_kind(GLOBAL, CONTROL):
+            body = msgspec.json.decode(event.body)
+            name = body.get("name", "")
+            if body.get("what") == SECRET and (name == WRITERS or name.startswith(f"{WRITERS} ")):
+                found.append((event.number if found else 0, stored.get(name, b"")))
+        return found or [(0, stored.get(WRITERS, b""))]
+
+    def _renew_chain(self, chain: WriterChain, control: int) -> WriterChain:
+        """Return the chain of a writer, a new one if its secret was rotated; `control`: the last global control."""
+        if control != self._writers_control:
+            self._writers_control, self._writers_secret = control, self.read_writers_secrets()[-1][1]
+        is_current = derive_writer_key(self._writers_secret, chain.writer) == chain.key
+        return chain if is_current else WriterChain.begin(self._writers_secret)
 
     def _append_control(self, key: str, content: dict[str, Any]) -> AppendResult:
         """Append a row to the global log."""

@@ -33,9 +33,6 @@ def parse_file_path(address: str) -> Path | None:
     if scheme in ("postgresql", "postgres"):
         return None
     if scheme not in ("", "sqlite"):
-        raise InvalidFile(
-            ErrorCode.INVALID_ADDRESS,
-            "the store is {address}; it must be a path, sqlite:///path or postgresql://…",
-            address=safe_repr(address),
-        )
+        template = "the store is {address}; it must be a path, sqlite:///path or postgresql://…"
+        raise InvalidFile(ErrorCode.INVALID_ADDRESS, template, address=safe_repr(address))
     return parse_path(unquote(address.removeprefix("sqlite://").removeprefix("/")) if scheme else address, "the store")

@@ -12,6 +12,7 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.server.store.base import StoreUnavailable
 
 FOLDER = Path(__file__).parent / "migrations"
+READABLE_FROM = 3  # rows of earlier versions are written in names that this version does not read
 POSTGRES_TYPES = {"TEXT": 'text COLLATE "C"', "INTEGER": "bigint", "BLOB": "bytea", "REAL": "double precision"}
 
 
@@ -56,12 +57,14 @@ def get_pending_migrations(steps: list[Migration], version: int, where: str, *, 
             if version > len(steps)
             else "a reader does not upgrade it: open it once with `stagewise serve`"
         )
-        raise StoreUnavailable(
-            ErrorCode.FILE_OF_OTHER_VERSION,
-            "{where} has version {version}, and this stagewise reads version {latest}; {hint}",
-            where=where,
-            version=version,
-            latest=len(steps),
-            hint=hint,
+        template = "{where} has version {version}, and this stagewise reads version {latest}; {hint}"
+        data = {"where": where, "version": version, "latest": len(steps), "hint": hint}
+        raise StoreUnavailable(ErrorCode.FILE_OF_OTHER_VERSION, template, **data)
+    if 0 < version < READABLE_FROM:
+        template = (
+            "{where} has version {version}, and this stagewise reads versions from {oldest} on; export its decisions "
+            "with the older stagewise and start a new store from them"
         )
+        data = {"where": where, "version": version, "oldest": READABLE_FROM}
+        raise StoreUnavailable(ErrorCode.FILE_OF_OTHER_VERSION, template, **data)
     return steps[version:]

@@ -17,7 +17,7 @@ from psycopg.errors import DeadlockDetected, UniqueViolation
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr
-from stagewise.server.event_log import AppendRequest, AppendResult, Event, StoredSnapshot, WriterChain
+from stagewise.server.event_log import GLOBAL, AppendRequest, AppendResult, Event, StoredSnapshot, WriterChain
 from stagewise.server.seals import TERM_BITS, Seal
 from stagewise.server.store.append_batch import get_wanted_rows, resolve_batch
 from stagewise.server.store.base import Statement, Store, StoreUnavailable, wall_clock
@@ -167,6 +167,11 @@ class PostgresStore(Store):
             if term == self._terms.term:
                 return found
 
+    def begin_term(self) -> None:
+        """Numbers of the next term follow, in every process that connects from now on."""
+        with self._errors("written"), self._lend() as session:
+            self._terms.begin(session.connection)
+
     def continue_numbers(self) -> None:
         """Draw numbers above all that exist from now on."""
         self._change((CONTINUE_NUMBERS, ()))
@@ -217,6 +222,7 @@ class PostgresStore(Store):
         state, server_time = begin_and_read(session.connection, requests, wanted, chain)
         self._follow_clock(server_time)
         state.floor = self.floor
+        state.chain = self._renew_chain(state.chain, state.controls.get(GLOBAL, 0))
         batch = resolve_batch(requests, state, self.now())
         write_batch(session.connection, batch)
         session.chain = state.chain
@@ -257,13 +263,9 @@ class PostgresStore(Store):
         try:
             yield
         except psycopg.Error as error:
-            raise StoreUnavailable(
-                ErrorCode.STORE_UNAVAILABLE,
-                "{where}, cannot be {what}: {error}",
-                where=self._where,
-                what=what,
-                error=first_line(error),
-            ) from None
+            template = "{where}, cannot be {what}: {error}"
+            data = {"where": self._where, "what": what, "error": first_line(error)}
+            raise StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, template, **data) from None
 
     @contextmanager
     def _lend(self) -> Iterator[Session]:
@@ -304,13 +306,11 @@ class PostgresStore(Store):
         connection.execute(ENSURE_DURABLE)
         commit, flush = connection.execute(SELECT_DURABLE).fetchone() or ("", "")
         if commit in ("off", "local"):
-            raise StoreUnavailable(
-                ErrorCode.STORE_UNAVAILABLE,
+            template = (
                 "{where}: synchronous_commit is {setting} and cannot be set to on for a session, so a commit is "
-                "acknowledged before it is safe; set it to on for this database",
-                where=self._where,
-                setting=safe_repr(commit),
+                "acknowledged before it is safe; set it to on for this database"
             )
+            raise StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, template, where=self._where, setting=safe_repr(commit))
         if flush == "off" and not self._is_open:
             log.warning("%s, runs with fsync = off: a crash of its machine can lose acknowledged rows", self._where)
 
@@ -325,24 +325,21 @@ class PostgresStore(Store):
             for session, mark in ((first, "first"), (second, "second")):
                 session.connection.execute(SET_SESSION_MARK, (mark,))
             if first.connection.execute(GET_SESSION_MARK).fetchone() != ("first",):
-                raise StoreUnavailable(
-                    ErrorCode.STORE_UNAVAILABLE,
+                template = (
                     "{where}, lets connections share a session, as PgBouncer does with pool_mode = "
-                    "transaction; a server needs its own sessions, so use pool_mode = session or no pooler",
-                    where=self._where,
+                    "transaction; a server needs its own sessions, so use pool_mode = session or no pooler"
                 )
+                raise StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, template, where=self._where)
 
     def _check_numbers(self, connection: Connection) -> None:
         """Reject a sequence that hands out numbers in blocks: then a higher number may be drawn before a lower one."""
         (cache,) = connection.execute(SELECT_CACHE).fetchone() or (0,)
         if cache != 1:
-            raise StoreUnavailable(
-                ErrorCode.STORE_CORRUPT,
+            template = (
                 "{where}: the sequence numbers has CACHE {cache}, so numbers are not in the order in which they are "
-                "drawn; run ALTER SEQUENCE numbers CACHE 1",
-                where=self._where,
-                cache=cache,
+                "drawn; run ALTER SEQUENCE numbers CACHE 1"
             )
+            raise StoreUnavailable(ErrorCode.STORE_CORRUPT, template, where=self._where, cache=cache)
 
     def _follow_term(self, connection: Connection) -> None:
         """Begin a new term if another machine took over; what was learned of rows that are gone does not count."""
@@ -391,5 +388,4 @@ def close_quietly(connection: Connection | None) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error."""
     return str(error).strip().partition("\n")[0] or type(error).__name__

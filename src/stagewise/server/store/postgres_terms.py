@@ -55,3 +55,12 @@ class Terms:
                 self.last_seal, self.last_row = Seal(), (0, b"")
             self._timeline, self.term = timeline, term
             return bool(is_lost)
+
+    def begin(self, connection: Connection) -> None:
+        """Begin a new term on the same machine."""
+        with self._turn, connection.transaction():
+            connection.execute(LOCK_EXCLUSIVE)
+            last, timeline = connection.execute(LAST_TERM).fetchone() or (-1, self._timeline)
+            self.term = last + 1
+            connection.execute(INSERT_TERM, (self.term, timeline))
+            connection.execute(BEGIN_TERM, (self.term << TERM_BITS,))

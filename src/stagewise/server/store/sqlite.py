@@ -17,8 +17,8 @@ import msgspec
 from stagewise.files.paths import get_os_reason
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import format_path
-from stagewise.server.event_log import CONTROL, PROBLEM, AppendRequest, AppendResult, Event, WriterChain
-from stagewise.server.seals import Seal, SealPart, build_seal
+from stagewise.server.event_log import CONTROL, GLOBAL, PROBLEM, AppendRequest, AppendResult, Event, WriterChain
+from stagewise.server.seals import TERM_BITS, Seal, SealPart, build_seal
 from stagewise.server.store.append_batch import (
     BatchResult,
     StoreState,
@@ -106,16 +106,14 @@ class SqliteStore(Store):
         migrations: Path = FOLDER,
     ) -> None:
         if sqlite3.sqlite_version_info < MIN_SQLITE_VERSION:
-            raise StoreUnavailable(
-                ErrorCode.MISSING_DEPENDENCY,
-                "SQLite is {sqlite_version}; a store needs SQLite 3.37 or newer",
-                sqlite_version=sqlite3.sqlite_version,
-            )
+            template = "SQLite is {sqlite_version}; a store needs SQLite 3.37 or newer"
+            raise StoreUnavailable(ErrorCode.MISSING_DEPENDENCY, template, sqlite_version=sqlite3.sqlite_version)
         self.path, self.clock, self.read_only = Path(os.path.realpath(path)), clock, read_only
         self._where, self._journal = format_path(self.path), f"{self.path}-wal"
         self._turn = threading.Lock()  # one thread writes at a time
         self._writer: sqlite3.Connection | None = None
         self._chain: WriterChain | None = None
+        self._first_number = 0  # at least, of the next row
         self._anchor: sqlite3.Connection | None = None  # keeps the journal open, so that its file stays the same
         self._idle: list[sqlite3.Connection] = []  # readers
         self._closed = False
@@ -135,7 +133,8 @@ class SqliteStore(Store):
         secret = self._read_writers_secret()
         with self._writing(self.timeout) as connection:
             chain, self._chain = self._chain or WriterChain.begin(secret), None
-            state, now = read_state(connection, requests, chain), self.now()
+            state, now = read_state(connection, requests, chain, self._first_number), self.now()
+            state.chain = self._renew_chain(state.chain, state.controls.get(GLOBAL, 0))
             batch = resolve_batch(requests, state, now)
             if batch.rows:
                 insert_rows(connection, INSERT_EVENTS, batch.records)
@@ -144,6 +143,11 @@ class SqliteStore(Store):
         self._chain = state.chain  # it ends if the commit failed
         self._see(batch.rows[-1][1].number if batch.rows else state.seen)
         return batch.results
+
+    def begin_term(self) -> None:
+        """Numbers of the next term follow."""
+        ((number, _),) = self._all(SELECT_LATEST) or [(0, 0)]
+        self._first_number = ((number >> TERM_BITS) + 1) << TERM_BITS
 
     def continue_numbers(self) -> None:
         """The next number follows the last row."""
@@ -243,29 +247,23 @@ class SqliteStore(Store):
             raise StoreUnavailable(ErrorCode.FILE_CHANGED, "{path} {problem}", path=self._where, problem=problem)
         if self._anchor is not None and get_identity(self._journal) != self._journal_identity:
             self._anchor.execute(SAVE_JOURNAL).fetchone()
-            raise StoreUnavailable(
-                ErrorCode.FILE_CHANGED,
+            template = (
                 "the journal of {path} was removed or replaced; its rows are saved in the file: remove the journal if "
-                "there is another one, and restart the server",
-                path=self._where,
+                "there is another one, and restart the server"
             )
+            raise StoreUnavailable(ErrorCode.FILE_CHANGED, template, path=self._where)
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
-        """Raise every error of SQLite as StoreUnavailable."""
         problem = "is closed" if self._closed else "is open for reading only"
         if self._closed or (what == "written" and self.read_only):
             raise StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, "{path} {problem}", path=self._where, problem=problem)
         try:
             yield
         except sqlite3.Error as error:
-            raise StoreUnavailable(
-                ErrorCode.STORE_UNAVAILABLE,
-                "{path} cannot be {what}: {error}",
-                path=self._where,
-                what=what,
-                error=error,
-            ) from None
+            template = "{path} cannot be {what}: {error}"
+            data = {"path": self._where, "what": what, "error": error}
+            raise StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, template, **data) from None
 
     def _open(self, mode: str) -> sqlite3.Connection:
         """Open a connection; threads take turns with it."""
@@ -306,10 +304,12 @@ class SqliteStore(Store):
                 self._anchor = connection
 
 
-def read_state(connection: sqlite3.Connection, requests: Sequence[AppendRequest], chain: WriterChain) -> StoreState:
+def read_state(
+    connection: sqlite3.Connection, requests: Sequence[AppendRequest], chain: WriterChain, first: int = 0
+) -> StoreState:
     """Return the state that a batch needs; numbers follow the last one, since nobody else writes."""
     seen, _ = connection.execute(SELECT_LATEST).fetchone() or (0, 0)
-    state = StoreState(chain, count(seen + 1), seen)
+    state = StoreState(chain, count(max(seen + 1, first)), seen)
     for name in get_touched_experiments(requests):
         rows = [connection.execute(SELECT_CONTROL, (name, kind)).fetchone() for kind in (CONTROL, PROBLEM)]
         state.controls[name] = max(number or 0 for (number,) in rows)
@@ -332,7 +332,9 @@ def seal_batch(connection: sqlite3.Connection, batch: BatchResult, now: int) -> 
     for name in {experiment for experiment, _ in batch.rows}:
         for end in connection.execute(SELECT_LAST_PART, (name, before.seal)):
             ends[name] = SealPart(*end)
-    seal, parts = build_seal(before, batch.rows, ends, now, encoded=batch.encoded)
+    seal, parts = build_seal(
+        before, batch.rows, ends, now, batch.rows[-1][1].number >> TERM_BITS, encoded=batch.encoded
+    )
     connection.execute(INSERT_SEAL, seal)
     for part in parts:
         connection.execute(INSERT_PART, part)
@@ -381,19 +383,15 @@ def lock_file(path: Path) -> int:
             os.close(descriptor)
             is_locked = True
         except OSError as error:
-            raise StoreUnavailable(
-                ErrorCode.STORE_UNAVAILABLE,
-                "{store} cannot be opened for writing: {error}",
-                store=format_path(path),
-                error=get_os_reason(error),
-            ) from None
+            template = "{store} cannot be opened for writing: {error}"
+            data = {"store": format_path(path), "error": get_os_reason(error)}
+            raise StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, template, **data) from None
         if is_locked:
-            raise StoreUnavailable(
-                ErrorCode.STORE_LOCKED,
+            template = (
                 "another server has {path} open; only one server can write to a SQLite file, several need a "
-                "PostgreSQL store",
-                path=format_path(path),
+                "PostgreSQL store"
             )
+            raise StoreUnavailable(ErrorCode.STORE_LOCKED, template, path=format_path(path))
         found = os.fstat(descriptor)
         _locked_files.add((found.st_dev, found.st_ino))
     return descriptor

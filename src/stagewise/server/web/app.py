@@ -142,8 +142,10 @@ class App:
         except Exception as error:
             line.error = format_error_location(error)
             if not line.status:  # else Starlette has answered 500
-                message = f"the server failed; its log has details under {line.id}"
-                response = json_response(HTTPError(500, ErrorCode.INTERNAL_ERROR, message).to_message(), 500)
+                message = "the server failed; its log has details under {id}"
+                response = json_response(
+                    HTTPError(500, ErrorCode.INTERNAL_ERROR, message, id=line.id).to_message(), 500
+                )
         if response is not None:
             await reply.send(response, has_body=scope["method"] != "HEAD")
         if line.status >= 400:
@@ -167,15 +169,24 @@ class App:
                 message = "no route has this path; GET /openapi.json lists the routes"
                 raise HTTPError(404, ErrorCode.NOT_FOUND, message)
             methods = ", ".join(sorted(routes))
-            message = f"the method {scope['method'][:20]} is not allowed here; use {methods}"
-            raise HTTPError(405, ErrorCode.METHOD_NOT_ALLOWED, message, ((b"allow", methods.encode()),))
+            message = "the method {method} is not allowed here; use {methods}"
+            raise HTTPError(
+                405,
+                ErrorCode.METHOD_NOT_ALLOWED,
+                message,
+                ((b"allow", methods.encode()),),
+                method=scope["method"][:20],
+                methods=methods,
+            )
         line.route, holder = route.path, KeyHolder("", "")
         if route.role is not None:
             holder = self._authenticate(headers)
             line.key = holder.name
             if not holder.has_role(route.role):
-                message = f"the key {holder.name!r} has the role {holder.role}; this route needs {route.role}"
-                raise HTTPError(403, ErrorCode.FORBIDDEN, message)
+                message = "the key {name!r} has the role {role}; this route needs {needed}"
+                raise HTTPError(
+                    403, ErrorCode.FORBIDDEN, message, name=holder.name, role=holder.role, needed=route.role
+                )
             self._rate_limiter.take(holder.name, 1, time.monotonic())
         if b"%" in path and any(CONTROL_CHARACTER.search(value) for value in path_params):
             raise HTTPError(404, ErrorCode.NOT_FOUND, "the path has control characters; no name has them")
@@ -195,8 +206,8 @@ class App:
         holder = self.keys.authenticate(key) if key else None
         if holder is None:
             problem = "the key is unknown or revoked" if key else "the request has no key"
-            message = f"{problem}; send one as Authorization: Bearer sw_..."
-            raise HTTPError(401, ErrorCode.UNAUTHORIZED, message, ((b"www-authenticate", b"Bearer"),))
+            message = "{problem}; send one as Authorization: Bearer sw_..."
+            raise HTTPError(401, ErrorCode.UNAUTHORIZED, message, ((b"www-authenticate", b"Bearer"),), problem=problem)
         return holder
 
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:

@@ -49,7 +49,6 @@ class Connection(HttpToolsProtocol):
         self._check_progress(-1)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop."""
         if self.check_timer is not None:
             self.check_timer.cancel()
         super().connection_lost(exc)

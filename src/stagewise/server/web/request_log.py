@@ -35,7 +35,6 @@ class LogLine(msgspec.Struct, omit_defaults=True):
     message: str = ""
 
     def write(self) -> None:
-        """Write the line to stderr."""
         sys.stderr.write(f"{_encode_json(self).decode()}\n")
         sys.stderr.flush()
 

@@ -53,9 +53,9 @@ class RateLimiter:
         self._buckets[name] = (tokens - count if count <= tokens else tokens, now)
         if count > tokens:
             wait = (min(count, burst) - tokens) / per_second
-            message = f"the key {name!r} made more than {per_second:g} calls per second; retry after {wait:.3g} s"
+            message = "the key {name!r} made more than {per_second:g} calls per second; retry after {wait:.3g} s"
             headers = ((b"retry-after", str(int(wait) + 1).encode()),)
-            raise HTTPError(429, ErrorCode.RATE_LIMITED, message, headers)
+            raise HTTPError(429, ErrorCode.RATE_LIMITED, message, headers, name=name, per_second=per_second, wait=wait)
 
 
 class Call(NamedTuple):
@@ -97,7 +97,6 @@ class Response(NamedTuple):
 
 
 def json_response(value: Any, status: int = 200, headers: Headers = ()) -> Response:
-    """Return a JSON response."""
     return Response(status, encode_json(value), JSON, headers)
 
 
@@ -105,11 +104,11 @@ def parse_query(query: bytes, defaults: Mapping[str, int]) -> dict[str, int]:
     values = dict(defaults)
     for name, text in parse_qsl(query.decode("latin-1"), keep_blank_values=True) if defaults else ():
         if name not in defaults:
-            message = f"unknown query parameter {name!r}; this route has {', '.join(defaults)}"
-            raise HTTPError(422, ErrorCode.UNKNOWN_NAME, message)
+            message = "unknown query parameter {name!r}; this route has {defaults}"
+            raise HTTPError(422, ErrorCode.UNKNOWN_NAME, message, name=name, defaults=", ".join(defaults))
         if not (text.isascii() and text.isdigit() and len(text) <= 18):
-            message = f"{name} is {text[:50]!r}; it must be an integer, 0 or more"
-            raise HTTPError(422, ErrorCode.INVALID_REQUEST, message)
+            message = "{name} is {text!r}; it must be an integer, 0 or more"
+            raise HTTPError(422, ErrorCode.INVALID_REQUEST, message, name=name, text=text[:50])
         values[name] = int(text)
     return values
 
@@ -121,8 +120,8 @@ async def read_body(receive: Receive, headers: Mapping[bytes, bytes], max_bytes:
         name, _, rest = kind.lower().replace(b" ", b"").replace(b'"', b"").partition(b";")
         if name != JSON or rest not in (b"", b"charset=utf-8"):
             text = kind.decode("latin-1") or "missing"
-            problem = f"the content type is {text[:100]}; it must be application/json, in UTF-8"
-            raise HTTPError(415, ErrorCode.INVALID_REQUEST, problem)
+            problem = "the content type is {text}; it must be application/json, in UTF-8"
+            raise HTTPError(415, ErrorCode.INVALID_REQUEST, problem, text=text[:100])
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
         raise HTTPError(415, ErrorCode.INVALID_REQUEST, "the body has a content encoding; send it uncompressed")
     declared = headers.get(b"content-length", b"0")
@@ -138,9 +137,9 @@ async def read_body(receive: Receive, headers: Mapping[bytes, bytes], max_bytes:
                 size += len(pieces[-1])
                 more, is_too_large = message.get("more_body", False), size > max_bytes
     except TimeoutError:
-        problem = f"the body was not complete after {BODY_TIMEOUT:g} s; send it at once"
-        raise HTTPError(408, ErrorCode.INVALID_REQUEST, problem) from None
+        problem = "the body was not complete after {body_timeout:g} s; send it at once"
+        raise HTTPError(408, ErrorCode.INVALID_REQUEST, problem, body_timeout=BODY_TIMEOUT) from None
     if is_too_large:
-        problem = f"the body has more than {max_bytes} bytes; send less at a time"
-        raise HTTPError(413, ErrorCode.BODY_TOO_LARGE, problem, ((b"connection", b"close"),))
+        problem = "the body has more than {max_bytes} bytes; send less at a time"
+        raise HTTPError(413, ErrorCode.BODY_TOO_LARGE, problem, ((b"connection", b"close"),), max_bytes=max_bytes)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -160,8 +160,8 @@ async def answer_items(
         return request, await answer(call.name, request)
     items = decode_list(call.body)
     if len(items) > MAX_BATCH_SIZE:
-        message = f"the list has {len(items)} items; it may have at most {MAX_BATCH_SIZE}"
-        raise HTTPError(422, ErrorCode.TOO_LARGE, message)
+        message = "the list has {items_count} items; it may have at most {max_batch_size}"
+        raise HTTPError(422, ErrorCode.TOO_LARGE, message, items_count=len(items), max_batch_size=MAX_BATCH_SIZE)
     if items:
         call.charge(len(items))
     requests = list[Any]()
@@ -232,7 +232,8 @@ def build_summary(server: "DecisionServer", name: str) -> dict[str, Any]:
 async def get_log(call: Call) -> schemas.LogPage:
     name, after, limit = call.server.experiment(call.name).name, call.query["after"], call.query["limit"]
     if not 1 <= limit <= MAX_ROWS:
-        raise HTTPError(422, ErrorCode.OUT_OF_RANGE, f"limit is {limit}; it must be from 1 to {MAX_ROWS}")
+        template = "limit is {limit}; it must be from 1 to {max_rows}"
+        raise HTTPError(422, ErrorCode.OUT_OF_RANGE, template, limit=limit, max_rows=MAX_ROWS)
     events, more = await asyncio.to_thread(read_rows, call.server.store, name, after, limit)
     rows = [
         schemas.LogRowResponse(

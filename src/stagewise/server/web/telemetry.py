@@ -99,7 +99,6 @@ class Telemetry:
                 record_decision(experiment, answer, self._logger)
 
     def _observe(self, metric: Metric, _: CallbackOptions) -> Iterable[Observation]:
-        """Return the samples of a metric."""
         server, (at, samples), now = self._server(), self._samples, time.monotonic()
         if server is None:
             return []

@@ -91,7 +91,6 @@ def parse_endpoint(table: Any, folder: Path) -> Endpoint:
 
 
 def parse_names(webhook: str, what: str, names: Any) -> frozenset[str]:
-    """Return a list of names as a set."""
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InvalidProblem.must_be(ErrorCode.WRONG_TYPE, f"{what} of {webhook!r}", names, "a list of names")
     return frozenset(names)
@@ -137,11 +136,8 @@ def read_secrets(path: Path) -> list[bytes]:
     except binascii.Error:
         secrets = []
     if not secrets or any(len(secret) not in SECRET_BYTES for secret in secrets):  # the message shows no secret
-        raise InvalidFile(
-            ErrorCode.FILE_INVALID,
-            '{path} is no list of secrets; each line must be "whsec_" and base64 of 24 to 64 random bytes',
-            path=format_path(path),
-        )
+        template = '{path} is no list of secrets; each line must be "whsec_" and base64 of 24 to 64 random bytes'
+        raise InvalidFile(ErrorCode.FILE_INVALID, template, path=format_path(path))
     return secrets
 
 

@@ -43,14 +43,12 @@ def get_sizes(inputs: LoopInputs) -> Sizes:
     )
     needed = sum(lengths) + (count * d + inputs.world.truths.size if inputs.loop.fresh else 0)
     if needed > MAX_THREAD_NUMBERS:
-        raise InvalidProblem(
-            ErrorCode.TOO_LARGE,
+        template = (
             "a run of this problem needs {needed:,} numbers; a thread of backend='cuda' has room for "
-            "{max_thread_numbers:,}; {cpu_hint}",
-            needed=needed,
-            max_thread_numbers=MAX_THREAD_NUMBERS,
-            cpu_hint=CPU_HINT,
+            "{max_thread_numbers:,}; {cpu_hint}"
         )
+        data = {"needed": needed, "max_thread_numbers": MAX_THREAD_NUMBERS, "cpu_hint": CPU_HINT}
+        raise InvalidProblem(ErrorCode.TOO_LARGE, template, **data)
     return sizes
 
 

@@ -24,17 +24,11 @@ def get_cuda() -> Any:
     try:
         from numba import cuda
     except ImportError:
-        raise InvalidProblem(
-            ErrorCode.MISSING_DEPENDENCY,
-            "backend is 'cuda', but numba-cuda is not installed (stagewise[cuda]); {cpu_hint}",
-            cpu_hint=CPU_HINT,
-        ) from None
+        template = "backend is 'cuda', but numba-cuda is not installed (stagewise[cuda]); {cpu_hint}"
+        raise InvalidProblem(ErrorCode.MISSING_DEPENDENCY, template, cpu_hint=CPU_HINT) from None
     if not cuda.is_available():
-        raise InvalidProblem(
-            ErrorCode.BACKEND_UNAVAILABLE,
-            "backend is 'cuda', but this machine has no working CUDA device; {cpu_hint}",
-            cpu_hint=CPU_HINT,
-        )
+        template = "backend is 'cuda', but this machine has no working CUDA device; {cpu_hint}"
+        raise InvalidProblem(ErrorCode.BACKEND_UNAVAILABLE, template, cpu_hint=CPU_HINT)
     return cuda
 
 
@@ -44,11 +38,8 @@ def play(policy: Any, oracle: Oracle, rounds: int, points: int, seed: int, runs:
     form = get_form(policy, oracle.world)
     if form is None or form.counts_capacity_in("rows"):
         name = f"{type(policy).__name__} in a {oracle.world.type_name} like this"
-        raise InvalidProblem(
-            ErrorCode.UNSUPPORTED_BACKEND,
-            "backend is 'cuda', which cannot play {name}; use backend='python'",
-            name=name,
-        )
+        template = "backend is 'cuda', which cannot play {name}; use backend='python'"
+        raise InvalidProblem(ErrorCode.UNSUPPORTED_BACKEND, template, name=name)
     inputs = build_inputs(policy, oracle, audited)
     if inputs.loop.moving:
         raise InvalidProblem(

@@ -203,7 +203,6 @@ def write_tightening(form: CertifiedForm) -> list[str]:
 
 
 def write_source(form: CertifiedForm) -> str:
-    """Return the source of the loop."""
     n, every, signals, means = form.size, range(form.rays), range(1 + form.costs), range(form.signals)
     numbers = (1 + form.costs) * form.rays
     start = [

@@ -54,7 +54,7 @@ def build_trial(table: Columns) -> Trial:
 def problem(limit: float) -> sw.Problem:
     """Return what is declared; what is broken off under zidovudine is not known beforehand: it is learned first."""
     return sw.Problem(
-        actions=ACTIONS, safe=ACTIONS[0], context=CONTEXT, reward=sw.Reward("cd4_held"),
+        action_names=ACTIONS, safe_name=ACTIONS[0], context=CONTEXT, reward=sw.Reward("cd4_held"),
         limits={"broken_off": sw.Limit(limit, model="rates")},
     )  # fmt: skip
 

@@ -75,7 +75,7 @@ def encode(patients: Patients) -> Floats:
 def policies(data: Boosted) -> Mapping[str, StudyPolicy]:
     """Return who plays; `unguarded` gives what the model proposes."""
     limits = {"overdosed": sw.Limit(LIMIT, by="predicted")}
-    guard = sw.Problem(actions=NAMES, safe=NAMES[0], limits=limits)
+    guard = sw.Problem(action_names=NAMES, safe_name=NAMES[0], limits=limits)
     proposals = tuple({"propose": NAMES[dose]} for dose in data.doses.tolist())
     scores = tuple({"scores": dict(zip(NAMES, row, strict=True))} for row in data.scores.tolist())
     return {

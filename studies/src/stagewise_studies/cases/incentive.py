@@ -55,7 +55,7 @@ def build_trial(table: Columns) -> Trial:
 def problem(limit: float) -> sw.Problem:
     """Return what is declared: who comes is linear in age and distance, what is spent a mean for each sum."""
     return sw.Problem(
-        actions=ACTIONS, safe=ACTIONS[0], context=CONTEXT, reward=sw.Reward("came"),
+        action_names=ACTIONS, safe_name=ACTIONS[0], context=CONTEXT, reward=sw.Reward("came"),
         limits={"spent": sw.Limit(limit, low=0.0, high=ENDS[-1], safe_bound=0.0, model="rates")},
     )  # fmt: skip
 

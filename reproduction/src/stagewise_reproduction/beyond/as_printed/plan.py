@@ -9,7 +9,7 @@ import numpy as np
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.oplb import OPLB
 from stagewise.policies.opnlb import OPNLB
-from stagewise.problem.actions import FiniteSet, Rays
+from stagewise.problem.actions import FiniteSet, RaySet
 from stagewise.problem.safe_action import SafeAction
 from stagewise.simulation.simulate import simulate
 from stagewise.worlds.finite_worlds import ArmsWorld
@@ -66,7 +66,7 @@ def build_bonus_problem() -> Problem:
     """Return rays of which one is a multiple of the safe action, so that its reward and cost are known."""
     settings, same = build_linear_settings()
     players = {PRINTED: PrintedLCLUCB(**settings), OURS: LCLUCB(**settings), SAME_SETS: LCLUCB(**same)}
-    world = LinearWorld(reward=REWARD, cost=COST, actions=Rays(np.eye(3)), noise=0.1)
+    world = LinearWorld(reward=REWARD, cost=COST, actions=RaySet(np.eye(3)), noise=0.1)
     return Problem(world, 0.5, players, ((500, 2), (4_000, 4), (100_000, 10)))
 
 
@@ -80,7 +80,7 @@ def build_linear_settings() -> tuple[dict[str, Any], dict[str, Any]]:
 def build_warm_up_problem() -> Problem:
     """Return a problem with a cheap, nearly optimal ray beside the best one, whose cost is exactly the threshold."""
     reward, cost, threshold, noise = np.array([0.2, 0.9, 1.0]), np.array([0.1, 0.1, 0.6]), 0.6, 0.1
-    world = LinearWorld(reward=reward, cost=cost, actions=Rays(np.eye(3)[1:]), noise=noise)
+    world = LinearWorld(reward=reward, cost=cost, actions=RaySet(np.eye(3)[1:]), noise=noise)
     settings: dict[str, Any] = {
         "safe_action": SafeAction(features=np.eye(3)[0]), "threshold": threshold, "noise": noise, "norm_bound": 1.5,
         "ridge": 0.1, "delta": DELTA,
@@ -94,7 +94,7 @@ def build_dimension_problem() -> Problem:
     d, threshold = 10, 0.4
     reward, cost = np.full(d, 0.3), np.full(d, 0.2)
     reward[0], cost[0] = 0.2, 0.1
-    world = LinearWorld(reward=reward, cost=cost, actions=Rays(np.eye(d)[1:]), noise=1.0)
+    world = LinearWorld(reward=reward, cost=cost, actions=RaySet(np.eye(d)[1:]), noise=1.0)
     settings: dict[str, Any] = {
         "safe_action": SafeAction(features=np.eye(d)[0]), "threshold": threshold, "noise": 1.0, "ridge": 1.0,
         "delta": DELTA,

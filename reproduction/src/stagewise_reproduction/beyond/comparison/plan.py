@@ -10,8 +10,8 @@ import numpy as np
 from stagewise.engine.compile import Floats
 from stagewise.models.similarity import RBF, LinearKernel, Matern
 from stagewise.policies.always_safe import AlwaysSafe
-from stagewise.policies.arms import OPB, ArmsCAPS
-from stagewise.policies.caps import CAPS
+from stagewise.policies.arms import OPB, SafeArmPosteriorSampling
+from stagewise.policies.caps import SafePosteriorSampling
 from stagewise.policies.kernel_oplb import KernelOPLB
 from stagewise.policies.lclucb import DOSLB, LCLUCB, ROFUL
 from stagewise.policies.oplb import OPLB
@@ -19,7 +19,7 @@ from stagewise.policies.opnlb import OPNLB
 from stagewise.policies.safe_lts import SafeLTS
 from stagewise.policies.unconstrained import UCB, LinUCB
 from stagewise.problem.actions import FiniteSet
-from stagewise.problem.convex import Ball
+from stagewise.problem.convex import BallSet
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.finite_worlds import ArmsWorld, FiniteSetWorld
 from stagewise.worlds.linear_world import LinearWorld
@@ -60,12 +60,12 @@ def on_rays(size: str) -> dict[str, Builder]:
         "LC-LUCB, per-action bounds": LCLUCB(**noisy, per_action_bounds=True),
         "ROFUL": ROFUL(**noisy),
         "ROFUL, per-action bounds": ROFUL(**noisy, per_action_bounds=True),
-        "CAPS": CAPS(**noisy),
+        "CAPS": SafePosteriorSampling(**noisy),
         "Safe-LTS, theory's inflation": SafeLTS(**noisy, inflation="theory"),
         "Safe-LTS, no inflation": SafeLTS(**noisy, inflation="none"),
         "OPLB, lp": OPLB(**noisy),
         "OPLB, lp, per-action bounds": OPLB(**noisy, per_action_bounds=True),
-        "CAPS, mixtures": CAPS(**noisy, mixtures=True),
+        "CAPS, mixtures": SafePosteriorSampling(**noisy, mixtures=True),
         "OPLB, directional": OPLB(**noisy, optimism="directional"),
         **({"OPLB, socp": OPLB(**noisy, method="socp")} if size == "full" else {}),
         "DOSLB, which violates": DOSLB(**noisy),
@@ -92,7 +92,7 @@ def build_finite_policies(size: str) -> dict[str, Builder]:
         "OPLB, lp, ridge 1": OPLB(**noisy, ridge=1.0),
         "OPLB, lp": OPLB(**noisy),
         "OPLB, lp, per-action bounds": OPLB(**noisy, per_action_bounds=True),
-        "CAPS, mixtures": CAPS(**noisy, mixtures=True),
+        "CAPS, mixtures": SafePosteriorSampling(**noisy, mixtures=True),
         "OPLB, directional": OPLB(**noisy, optimism="directional"),
         "OPLB, socp": OPLB(**noisy, method="socp"),
         "OPLB, exact, ridge 1": ExactOPLB(**noisy, ridge=1.0, budget=60),
@@ -139,10 +139,10 @@ def build_class_policies(size: str) -> dict[str, Builder]:
 
     return {
         **{name: partial(build_informed, kind, changes) for name, (kind, changes) in settings.items()},
-        "OPB, hoeffding": partial(build_uninformed, OPB, {"arms": ARMS, "delta": DELTA, "radius": "hoeffding"}),
-        "OPB, kl": partial(build_uninformed, OPB, {"arms": ARMS, "delta": DELTA, "radius": "kl"}),
-        "CAPS over arms": partial(build_uninformed, ArmsCAPS, {"arms": ARMS, "delta": DELTA}),
-        "UCB": partial(build_uninformed, UCB, {"arms": ARMS, "delta": DELTA, "radius": "hoeffding"}),
+        "OPB, hoeffding": partial(build_uninformed, OPB, {"arms": ARMS, "delta": DELTA, "interval": "hoeffding"}),
+        "OPB, kl": partial(build_uninformed, OPB, {"arms": ARMS, "delta": DELTA, "interval": "kl"}),
+        "CAPS over arms": partial(build_uninformed, SafeArmPosteriorSampling, {"arms": ARMS, "delta": DELTA}),
+        "UCB": partial(build_uninformed, UCB, {"arms": ARMS, "delta": DELTA, "interval": "hoeffding"}),
         "always safe": partial(build_uninformed, AlwaysSafe, {}),
     }
 
@@ -206,12 +206,12 @@ def build_rare_policies(size: str) -> dict[str, Builder]:
     }
     rounds = FAMILIES["rare costs"].sizes[size][0]
     players: dict[str, Any] = {
-        "OPB, paper's radius": OPB(**options, radius="paper", horizon=rounds),
-        "OPB, hoeffding": OPB(**options, radius="hoeffding"),
-        "OPB, kl": OPB(**options, radius="kl"),
-        "OPB, kl, directional": OPB(**options, radius="kl", optimism="directional"),
-        "CAPS over arms": ArmsCAPS(**options),
-        "UCB": UCB(**options, radius="hoeffding"),
+        "OPB, paper's radius": OPB(**options, interval="paper", horizon=rounds),
+        "OPB, hoeffding": OPB(**options, interval="hoeffding"),
+        "OPB, kl": OPB(**options, interval="kl"),
+        "OPB, kl, directional": OPB(**options, interval="kl", optimism="directional"),
+        "CAPS over arms": SafeArmPosteriorSampling(**options),
+        "UCB": UCB(**options, interval="hoeffding"),
         "always safe": AlwaysSafe(safe_action=options["safe_action"], threshold=0.02),
     }
     return {name: partial(pair_with_world, player, lambda _: world) for name, player in players.items()}
@@ -220,7 +220,7 @@ def build_rare_policies(size: str) -> dict[str, Builder]:
 def draw_ball_world(run: int) -> LinearWorld:
     """Draw θ* and μ* on the unit sphere in five dimensions."""
     theta, mu = draw_directions(np.random.default_rng([SEED, 4, run]), 2, 5)
-    return LinearWorld(reward=theta, cost=mu, actions=Ball(1.0), noise=0.1)
+    return LinearWorld(reward=theta, cost=mu, actions=BallSet(1.0), noise=0.1)
 
 
 def build_ball_policies(size: str) -> dict[str, Builder]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.policies.lclucb import LCLUCB, ROFUL
-from stagewise.problem.actions import Rays
+from stagewise.problem.actions import RaySet
 from stagewise.reports.result import Result
 from stagewise.worlds.linear_world import LinearWorld
 from stagewise_reproduction.cell import Cell, build_play
@@ -39,7 +39,7 @@ def build_instance(signs: Any, rounds: int) -> LinearWorld:
     """Return the world whose θ* has these signs."""
     reward = np.asarray(signs, dtype=np.float64) / math.sqrt(rounds)
     corners = np.array(list(product((-1.0, 1.0), repeat=reward.size)))
-    return LinearWorld(reward=reward, cost=np.zeros(reward.size), actions=Rays(corners), noise=1.0)
+    return LinearWorld(reward=reward, cost=np.zeros(reward.size), actions=RaySet(corners), noise=1.0)
 
 
 def get_signs(dimension: int, run: int) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from stagewise.policies.arms import OPB
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.policies.oplb import OPLB
-from stagewise.problem.actions import Rays
+from stagewise.problem.actions import RaySet
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.finite_worlds import ArmsWorld
 from stagewise.worlds.linear_world import LinearWorld
@@ -26,7 +26,7 @@ def build_linear_world() -> tuple[LinearWorld, np.ndarray]:
     safe = 0.3 * (mu + 0.5 * theta) / np.linalg.norm(mu + 0.5 * theta)
     rows = np.random.default_rng([0, 7]).normal(size=(10, DIMENSION))
     targets = np.abs(rows) / np.linalg.norm(rows, axis=1, keepdims=True)
-    return LinearWorld(reward=theta, cost=mu, actions=Rays(targets), noise=NOISE), safe
+    return LinearWorld(reward=theta, cost=mu, actions=RaySet(targets), noise=NOISE), safe
 
 
 def build_safe_action(known: str, features: dict[str, Any], reward: float, cost: float) -> SafeAction:

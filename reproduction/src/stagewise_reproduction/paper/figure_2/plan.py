@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.problem.actions import Rays
+from stagewise.problem.actions import RaySet
 from stagewise.worlds.linear_world import LinearWorld
 from stagewise_reproduction.cell import SEED, Cell, build_play
 from stagewise_reproduction.instances import KINDS, OURS, SIZES, TEXT, at_zero, make_slug
@@ -21,7 +21,7 @@ def draw_instance(dimension: int, run: int, noise: float) -> tuple[LinearWorld, 
     rng = np.random.default_rng([SEED, 2, dimension, run])
     rows = rng.normal(size=(2 + RAYS, dimension))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return LinearWorld(reward=rows[0], cost=rows[1], actions=Rays(rows[2:]), noise=noise), float(rng.uniform())
+    return LinearWorld(reward=rows[0], cost=rows[1], actions=RaySet(rows[2:]), noise=noise), float(rng.uniform())
 
 
 def build_name(preset: str, policy: str, dimension: int) -> str:

@@ -60,7 +60,7 @@ def cells(preset: str, size: str) -> list[Cell]:
 def build_cell(preset: str, size: str, count: int, threshold: float) -> Cell:
     """Return one curve."""
     rounds, runs = SIZES[size]
-    settings = OURS if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
+    settings = OURS if preset == "ours" else {"delta": DELTA, "interval": "paper", "horizon": rounds}
 
     def build(run: int) -> tuple[Any, Any]:
         safe = SafeAction(arm=0, reward=0.0, cost=0.0)
@@ -77,5 +77,5 @@ def build_cell(preset: str, size: str, count: int, threshold: float) -> Cell:
         return Cell(
             build_name(preset, count, threshold), about, rounds, runs, build_published_play("OPB", build_public, rounds)
         )
-    about |= {"tau": threshold, "outcomes": "bernoulli", "radius": build(0)[0].radius}
+    about |= {"tau": threshold, "outcomes": "bernoulli", "interval": build(0)[0].interval}
     return Cell(build_name(preset, count, threshold), about, rounds, runs, build_play(build, rounds))

@@ -25,10 +25,10 @@ def build_cell(preset: str, size: str, threshold: float) -> Cell:
     rounds, runs = SIZES[size]
     outcomes: Outcomes = "clipped-gaussian" if preset == "authors" else "bernoulli"
     world = ArmsWorld(reward=REWARDS, cost=COSTS, outcomes=outcomes)
-    settings = OURS if preset == "ours" else {"delta": DELTA, "radius": "paper", "horizon": rounds}
+    settings = OURS if preset == "ours" else {"delta": DELTA, "interval": "paper", "horizon": rounds}
     policy = OPB(arms=4, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=threshold, **settings)
     theirs = build_published_play("OPB", lambda _: (policy, world), rounds)
     play = theirs if preset == "authors" else build_repeated_play(policy, world, rounds)
     about = {"policy": "OPB", "preset": preset, "K": 4, "tau": threshold, "outcomes": outcomes}
-    about |= {} if preset == "authors" else {"radius": policy.radius}
+    about |= {} if preset == "authors" else {"interval": policy.interval}
     return Cell(build_name(preset, threshold), about, rounds, runs, play)

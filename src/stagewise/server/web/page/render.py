@@ -84,10 +84,10 @@ def build_page_context(
 ) -> dict[str, Any]:
     """Return the variables of an experiment's templates."""
     problem = None if figures["problem"] is None else Problem.from_dict(figures["problem"])
-    safe = "the safe action" if problem is None else problem.safe
+    safe = "the safe action" if problem is None else problem.safe_name
     signals = {} if problem is None else problem.reported
     ranges = {name: (signal.low, signal.high) for name, signal in signals.items()}
-    colours = assign_colours(() if problem is None else tuple(problem.actions), safe)
+    colours = assign_colours(() if problem is None else tuple(problem.action_names), safe)
     age = figures.get("snapshot_age_s")
     shadow = figures.get("mode") == "shadow" and bool(figures["shadow"])
     return {
@@ -125,10 +125,9 @@ def build_page_context(
 
 
 def build_example_request(problem: Problem) -> dict[str, Any]:
-    """Return an example of a request for a decision."""
     request: dict[str, Any] = {"context": build_example_context(problem)}
     if problem.needs_proposal:
-        request["propose"] = next(name for name in problem.actions if name != problem.safe)
+        request["propose"] = next(name for name in problem.action_names if name != problem.safe_name)
     return request
 
 

@@ -126,13 +126,13 @@ class Page:
                         raise HTTPError(403, ErrorCode.FORBIDDEN, message)
                 if admin and not session.holder.has_role("admin"):
                     name, role = session.holder
-                    message = f"This needs a key with the role admin; {name} has the role {role}."
-                    raise HTTPError(403, ErrorCode.FORBIDDEN, message)
+                    message = "This needs a key with the role admin; {name} has the role {role}."
+                    raise HTTPError(403, ErrorCode.FORBIDDEN, message, name=name, role=role)
                 return await view(request, session, form)
             except (HTTPError, StagewiseError) as error:
                 found = to_http_error(error)
                 if found.status == 503:
-                    found = HTTPError(503, found.code, f"{STORE_DOWN} ({error})")
+                    found = HTTPError(503, found.code, "{store_down} ({error})", store_down=STORE_DOWN, error=error)
                 return send_error(found) if is_data else show_error(request, session, found)
 
         return handle
@@ -149,7 +149,8 @@ class Page:
         async for piece in request.stream():
             content += piece
             if len(content) > MAX_FORM_BYTES:
-                raise HTTPError(413, ErrorCode.BODY_TOO_LARGE, f"The form has more than {MAX_FORM_BYTES} bytes.")
+                template = "The form has more than {max_form_bytes} bytes."
+                raise HTTPError(413, ErrorCode.BODY_TOO_LARGE, template, max_form_bytes=MAX_FORM_BYTES)
         try:
             return dict(parse_qsl(content.decode("ascii"), keep_blank_values=True, max_num_fields=20, errors="strict"))
         except ValueError:
@@ -243,7 +244,6 @@ def html_response(text: str, status: int = 200) -> Response:
 
 
 def data_response(value: Any, status: int = 200) -> Response:
-    """Return a JSON response."""
     return JSONResponse(value, status, HEADERS)
 
 
@@ -253,7 +253,6 @@ def redirect(address: str) -> Response:
 
 
 def send_error(error: HTTPError) -> Response:
-    """Return the JSON response of an error."""
     message = str(error) if error.status == 401 else to_sentence(error)
     return data_response({"code": error.code, "message": message}, error.status)
 
@@ -268,7 +267,6 @@ def show_error(request: Request, session: Session | None, error: HTTPError) -> R
 
 
 def to_sentence(error: HTTPError) -> str:
-    """Return the message of an error as a sentence."""
     text = str(error)
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") or error.status == 503 else ".")
 

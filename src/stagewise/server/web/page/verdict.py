@@ -67,7 +67,7 @@ def build_verdict(figures: Mapping[str, Any]) -> Verdict:
 
 def format_safe_action(figures: Mapping[str, Any]) -> str:
     problem = figures.get("problem")
-    return "the safe action" if problem is None else f"“{problem['safe']}”"
+    return "the safe action" if problem is None else f"“{problem['safe_name']}”"
 
 
 UNKNOWN_WARNING = (

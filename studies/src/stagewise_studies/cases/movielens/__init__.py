@@ -109,7 +109,9 @@ def problem(people: People, limit: float, by: str | None = "quarter", linear: bo
         else sw.Limit(limit, safe_bound=0.0, by=by, model="rates")
     )
     reward = sw.Reward("liked", model="linear")
-    return sw.Problem(actions=people.actions, safe=NOTHING, context=CONTEXT, reward=reward, limits={"disliked": cap})
+    return sw.Problem(
+        action_names=people.actions, safe_name=NOTHING, context=CONTEXT, reward=reward, limits={"disliked": cap}
+    )
 
 
 def policies(data: Audience) -> Mapping[str, StudyPolicy]:

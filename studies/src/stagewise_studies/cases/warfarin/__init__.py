@@ -43,7 +43,9 @@ def problem(limit: float, by: str | None = "band", linear: bool = False) -> sw.P
     else:
         reward, cost = sw.Reward("in_range", by=by or "band"), sw.Limit(limit, by=by, model="rates")
     context = {"predicted": (0.0, 120.0)} if linear else {}
-    return sw.Problem(actions=NAMES, safe=NAMES[0], context=context, reward=reward, limits={"overdosed": cost})
+    return sw.Problem(
+        action_names=NAMES, safe_name=NAMES[0], context=context, reward=reward, limits={"overdosed": cost}
+    )
 
 
 def policies(data: Ward) -> Mapping[str, StudyPolicy]:

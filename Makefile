@@ -74,8 +74,8 @@ test-compiled: .venv/ready
 test-slow: .venv/ready
 	$(BIN)/python -m pytest -n 2 -q -m slow
 
-# Servers, clients and faults by seed; 50,000 schedules take a night on two cores. A seed that fails replays: SEEDS="17 1".
-SEEDS = 1 50000
+# Servers, clients and faults by seed; 100,000 schedules take a night on two cores. A seed that fails replays: SEEDS="17 1".
+SEEDS = 1 100000
 simulate-server: .venv/ready
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m tests.server.simulated.world $(SEEDS) --processes 2
 

@@ -1,7 +1,7 @@
 """Limits in worlds that move: runs over the limit, plays, adversaries, relearning, jumps, memory and time.
 
 Usage: python benchmarks/drift_limits.py [--worlds] [--adversaries] [--relearn] [--jumps] [--price] [--speed]
-       [--runs 200] [--jobs 1]; default: all.
+       [--runs 200] [--jobs 1] [--names season rise] [--cases true twice controls]; default: all.
 
 One action beside a safe action that costs nothing, limit .02; it is played with the share min(1, limit/bound). Bounds
 are those of a `Limit` with a drift (`models.epochs`); controls that must fail stand beside them.
@@ -11,7 +11,7 @@ import argparse
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -49,6 +49,7 @@ BY_EPOCH, FOREVER, WINDOW = 0, 1, 2  # which set
 OVER, ROUNDS_OVER, WORST, SHARE = range(4)  # of a run
 JUMP_FALSE, JUMP_DELAY, JUMP_ROUNDS, JUMP_EXCESS = range(4)
 WORLDS = ("constant", "rise", "season", "hill", "fall", "weekly", "walk", "stairs")
+CASES = ("true", "twice", "controls")
 
 
 def play_all(play_some: Callable[[range], Floats], runs: int, jobs: int) -> Floats:
@@ -185,11 +186,11 @@ def play_runs(path: Floats, how: int, settings: Floats, delta: float, look: floa
     return np.asarray(records)
 
 
-def show_worlds(runs: int, jobs: int) -> None:
-    """Print the table of worlds."""
+def show_worlds(runs: int, jobs: int, names: Sequence[str], chosen: Sequence[str]) -> None:
+    """Print the table of worlds: bounds with the true slope, with twice the slope, and the controls."""
     print(f"worlds: {PER_DAY} users a day, {DAYS} days, lag {LAG} days, delta .1, {runs} runs")
     print("runs that are ever over the limit | rounds that are | worst | share of the oracle's plays")
-    for name in WORLDS:
+    for name in names:
         path = build_path(name)
         slope = find_slope(path)
         frozen = build_settings(slope, DAY)
@@ -201,7 +202,8 @@ def show_worlds(runs: int, jobs: int) -> None:
             ("one set for ever", FOREVER, frozen, 0.0, 0.0),
             *((f"window of {days} d", WINDOW, frozen, float(days), 0.0) for days in (5, 10, 20)),
         ]
-        for label, how, settings, look, low in cases:
+        groups = {"true": cases[:1], "twice": cases[1:2], "controls": cases[2:]}
+        for label, how, settings, look, low in (case for group in chosen for case in groups[group]):
             few = runs if how == BY_EPOCH and low == 0.0 else max(runs // 5, 5)
             found = play_all(partial(play_runs, path, how, settings, 0.1, look, low), few, jobs)
             print(
@@ -441,10 +443,12 @@ if __name__ == "__main__":
     parts = ("worlds", "adversaries", "relearn", "jumps", "price", "speed")
     for part in parts:
         parser.add_argument(f"--{part}", action="store_true")
+    parser.add_argument("--names", nargs="+", choices=WORLDS, default=WORLDS)
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
     given = parser.parse_args()
     everything = not any(getattr(given, part) for part in parts)
     if given.worlds or everything:
-        show_worlds(given.runs, given.jobs)
+        show_worlds(given.runs, given.jobs, given.names, given.cases)
     if given.adversaries or everything:
         show_adversaries(given.runs, given.jobs)
     if given.relearn or everything:

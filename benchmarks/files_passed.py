@@ -1,7 +1,8 @@
 """Count the files of stagewise that a call enters: one decision by hand, a simulation, one decision over HTTP.
 
 A reader who follows a call opens these files. Kernels run interpreted here and are counted apart: compiled, they are
-one call of machine code. Run `python benchmarks/files_passed.py [--list]`.
+one call of machine code. What the server's learner does in its own thread meanwhile answers no request and does not
+count; the thread that writes the decision does. Run `python benchmarks/files_passed.py [--list]`.
 """
 
 import os
@@ -27,7 +28,7 @@ KERNELS = ("engine/", "models/", "rules/")
 
 
 class Trace:
-    """The files of stagewise that calls enter while it is active, in all threads that start after it."""
+    """The files of stagewise that calls enter while it is active, in all threads but the learner's."""
 
     def __init__(self) -> None:
         self.files: dict[str, None] = {}
@@ -36,7 +37,8 @@ class Trace:
         threading.setprofile(self._note)
 
     def _note(self, frame: FrameType, event: str, _: Any) -> None:
-        if self.active and event == "call" and frame.f_code.co_filename.startswith(ROOT):
+        is_ours = self.active and event == "call" and frame.f_code.co_filename.startswith(ROOT)
+        if is_ours and threading.current_thread().name != "learner":
             self.files[frame.f_code.co_filename.removeprefix(ROOT)] = None
 
     def __enter__(self) -> None:

@@ -74,7 +74,12 @@ def test_a_person_may_want_everything_to_stop(stream: Stream) -> None:
     assert decision.reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     assert decision.reason_details is not None
     assert decision.reason_details.details["found"] == "change"
+    report = stream.agent.report()
+    assert list(report.alerts) == [NAME]
+    assert report.to_dict()["alerts"][NAME][1]["found"] == "change"
+    assert NAME in str(report)
     stream.agent.acknowledge_alert(NAME, "Ana: a broken footer")
+    assert not stream.agent.report().alerts
     assert stream.read_shares()[0] == 1.0
     mean = stream.agent.health()[NAME].details["mean"]
     stream.learn(0.05, 0.4, rows=200)

@@ -1,5 +1,6 @@
 """A user is erased: no context of theirs can be read, and seals, the fold and other decisions stay as they were."""
 
+import asyncio
 import re
 import shlex
 from contextlib import closing
@@ -21,6 +22,7 @@ from stagewise.server.checkpoints import begin_fold
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.erasure import UnknownUser, erase_user
 from stagewise.server.messages import OutcomeUpdate
+from stagewise.server.retention import remove_old_rows
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store
 from stagewise.server.user_keys import open_rows
@@ -129,5 +131,53 @@ async def test_a_user_is_erased_and_the_rest_stays_evident(address: str) -> None
     assert server.learner.failed is None
     assert server.learner.folds[NAME].learned.update_count > 10  # what was learned of them stays learned
     await server.stop()
+    clock.time += 8 * DAY
     with closing(opened(address, clock)) as store:
         assert verify_store(store).faults == []
+        assert remove_old_rows(store, clock.time - 20 * DAY, "ada", "the law") is not None  # before the checkpoint
+        assert verify_store(store).faults == []
+        assert Replay(store, NAME).run().first_difference is None
+    server = DecisionServer(opened(address, clock))
+    drop_snapshots(server.store)
+    await server.start()
+    await learned(server)
+    assert server.learner.failed is None
+    await server.stop()
+
+
+@played
+async def test_a_server_goes_on_while_a_user_is_erased_and_rows_are_removed(postgres: str) -> None:
+    clock = Clock()
+    server = DecisionServer(opened(postgres, clock), alone=False)
+    await server.start()
+    await server.open(NAME, problem(), "ada", "a test")
+    for i in range(6):
+        await ask(server, clock, f"first-{i}", "zebra" if i % 2 else None, AGE if i % 2 else 40.0)
+        await learned(server)
+    clock.time += 30 * DAY
+    done, count = asyncio.Event(), 0
+
+    async def go_on() -> None:
+        nonlocal count
+        while not done.is_set():
+            count += 1
+            request = msgspec.structs.replace(user(f"later-{count}"), user="bob" if count % 2 else None)
+            assert (await server.decide(NAME, request)).logged
+
+    asking = asyncio.create_task(go_on())
+    with closing(opened(postgres, clock)) as store:
+        assert (await asyncio.to_thread(erase_user, store, "zebra", "ada", "asked")).decisions == 0
+        assert find_traces(store) == []
+        assert await asyncio.to_thread(remove_old_rows, store, clock.time - 20 * DAY, "ada", "the law") is not None
+        more = count + 20
+        while count < more:
+            await asyncio.sleep(0.01)
+        done.set()
+        await asking
+        await learned(server)
+        assert server.learner.failed is None
+        assert verify_store(store).faults == []
+        fold = begin_fold(store, NAME, build_first_version(problem()))
+        fold.take(open_rows(store, store.events(NAME, fold.seq, 10**6)))
+        assert fold.encode() == server.learner.folds[NAME].encode()
+    await server.stop()

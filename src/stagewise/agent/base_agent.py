@@ -302,7 +302,9 @@ class BaseAgent:
                 queue.learn_whole(index, 0.0)
             else:
                 queue.learn_whole(index, values)
-                self._observe_costs(index, queue.signals)
+                costs = self._observed_costs
+                if costs is not None and costs.observe_whole(index, values):
+                    costs.record_alerts(self.policy, self._learned.statistics)
                 self._learned.learn_row(index, played, values)
             if queue.buffered_count or self._identity.rounds_by_id:
                 self._learn_due()

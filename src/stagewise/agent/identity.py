@@ -138,11 +138,13 @@ class Identity:
 
     def _find_by_id(self, id_: str) -> int:
         """Return the round of an id; −1 if it is not an id."""
+        parts = parse_decision_id(id_)
+        if parts is not None and parts[0] == self.id_prefix and not self.seen_rounds and not self.former_prefixes:
+            return parts[1]  # the common case
         if id_ in self.rounds_by_id:
             return self.rounds_by_id[id_]
         if SEPARATOR in id_:
             return self._find_callers_id(id_)
-        parts = parse_decision_id(id_)
         if parts is None:
             return -1
         prefix, round_ = parts

@@ -18,7 +18,7 @@ from stagewise.agent.calibration import CalibratedLimit, ClickScores, TestedLimi
 from stagewise.agent.health_findings import Check, format_finding_name
 from stagewise.agent.observed_costs import to_user_units
 from stagewise.agent.statistics import LOOK_AFTER, Statistics, parse_count
-from stagewise.engine.compile import Floats, Ints
+from stagewise.engine.compile import FEW_ROWS, Floats, Ints, get_batch_rows
 from stagewise.models.halves import (
     CUT,
     FIELDS,
@@ -27,7 +27,6 @@ from stagewise.models.halves import (
     LOW_COUNT,
     LOW_SUM,
     compute_evidence,
-    count_row,
     count_rows,
 )
 from stagewise.policies.context_caps import SafeContextPosteriorSampling
@@ -42,6 +41,7 @@ from stagewise.records.reason import Contradiction, ReasonDetails
 LOGGED = MANY  # the index of a row of a log: no model has seen its outcome
 MOST_CELLS, MOST_HALVES = 256, 16_384  # the first cells of a limit are tested, fewer if there are many columns
 FIRST_CELLS = 4
+BLOCK = 512  # decisions that are counted together
 STEP, SLOWDOWN, GROWTH = 512, 12, 8  # a limit is tested again after so many outcomes, 12 for each half, an eighth more
 FALSE_WARNINGS = 1e-3  # level of a test that stops nothing
 SCORES = ("click_score", "risk_score")  # the columns after the numbers
@@ -95,13 +95,15 @@ class HalvedLimit(TestedLimit):
 
     def find_cells(self, rows: Floats) -> Ints:
         """Return the cells (n,) of rows, new ones in the order of their rows."""
-        segments = rows[:, self.segment] if self.segment >= 0 else np.zeros(len(rows))
-        names, codes = np.unique(segments, return_inverse=True)
-        keys = rows[:, 0].astype(np.int64) * names.size + codes
-        _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+        actions, segments = rows[:, 0].astype(np.int64), rows[:, self.segment] if self.segment >= 0 else None
+        if segments is not None:
+            names, codes = np.unique(segments, return_inverse=True)
+            actions = actions * names.size + codes
+        _, first, codes = np.unique(actions, return_index=True, return_inverse=True)
         found = np.empty(first.size, dtype=np.int64)
         for at in np.argsort(first).tolist():
-            found[at] = self.find_cell(float(rows[first[at], 0]), float(segments[first[at]]))
+            segment = 0.0 if segments is None else float(segments[first[at]])
+            found[at] = self.find_cell(float(rows[first[at], 0]), segment)
         return np.asarray(found[codes])
 
     def find_difference(self, level: float) -> Difference | None:
@@ -170,22 +172,24 @@ class MismatchTest:
         none = np.zeros((0, policy.context))
         self.scores = ClickScores(none, none, older=none)
         self.last_reward = -1  # the last decision whose reward is learned
+        self._uncounted: list[tuple[Floats, Floats, int]] = []  # decisions to be counted: rows, values, indices
 
     def learn_row(self, row: Floats, values: Floats, index: int) -> None:
-        """Count the outcomes of a decision, where no limit needs ends; NaN: it is not learned now."""
-        outcome, action, slopes = values.tolist(), row.item(0), self.scores.get(index)
-        limit: Any
-        if index > self.last_reward and outcome[0] == outcome[0]:
-            self.last_reward = index
-        for limit in self.limits:
-            value = outcome[limit.signal]
-            if value == value:
-                cell = limit.find_cell(action, row.item(limit.segment) if limit.segment >= 0 else 0.0)
-                limit.count += 1
-                if index > limit.last:
-                    limit.last = index
-                if cell >= 0:
-                    count_row(limit.table, limit.risk, cell, value - limit.low, row, slopes)
+        """Count the outcomes of a decision, where no limit needs ends; NaN: it is not learned now.
+
+        Rows are counted in blocks, and before anything is read; the counts are those of rows one by one.
+        """
+        self._uncounted.append((row, values, index))
+        if len(self._uncounted) % FEW_ROWS == 0 and len(self._uncounted) >= min(BLOCK, get_batch_rows(count_rows)):
+            self._count_all()
+
+    def _count_all(self) -> None:
+        """Count the decisions that wait."""
+        if self._uncounted:
+            rows, values, indices = zip(*self._uncounted, strict=True)
+            self._uncounted = []
+            shape = len(indices), -1
+            self._count(np.concatenate(rows).reshape(shape), np.concatenate(values).reshape(shape), np.array(indices))
 
     def learn_rows(self, rows: Any, values: Floats, indices: Ints | None = None, ends: Floats | None = None) -> None:
         """Count rows as one by one; without indices they are of a log, in their order, and without ends.
@@ -193,6 +197,10 @@ class MismatchTest:
         `ends` (n, 1 + m) are the rows' own upper ends of the limits that are promised to every user; where there are
         none, outcomes tell the rates of parts, and nothing is bet on them.
         """
+        self._count_all()
+        self._count(rows, values, indices, ends)
+
+    def _count(self, rows: Any, values: Floats, indices: Ints | None, ends: Floats | None = None) -> None:
         is_log = indices is None
         places = np.full(len(rows), LOGGED) if indices is None else indices
         rewarded = places[~np.isnan(values[:, 0])]
@@ -217,6 +225,7 @@ class MismatchTest:
 
     def check(self, policy: Any, memory: Floats, statistics: Statistics, at_once: bool = False) -> None:
         """Test the limits that are due, or all at once, and schedule the next test."""
+        self._count_all()
         due = [limit for limit in self.limits if at_once or limit.count >= limit.next_check]
         for limit in due:
             # so that all tests together cost little per outcome
@@ -242,12 +251,14 @@ class MismatchTest:
 
     def clone(self) -> "MismatchTest":
         """Return an independent copy."""
+        self._count_all()
         other = copy(self)
         other.limits = [limit.clone() for limit in self.limits]
         return other
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON holds it."""
+        self._count_all()
         return {
             "limits": [limit.to_dict() for limit in self.limits],
             "slopes": [self.scores.newer.tolist(), self.scores.older.tolist()],

@@ -46,6 +46,7 @@ class CostTests:
         self.queue, self.signs, self.limits, self.declared = queue, signs, limits, declared
         self.safe_index, self.level = safe_index, level
         self.limit_changes: list[tuple[int, list[float]]] = []  # the first decisions and the limits of each version
+        self.nothing = [0.0 if sign > 0.0 else -1.0 for sign in signs]  # the outcomes that mean no cost
         self.tests = {(LIMIT, j): EProcess(level, queue.end) for j in range(len(signs))}
         self.tests |= {(SAFE, j): EProcess(FALSE_ALARMS, queue.end) for j, c in enumerate(declared) if c == c}
 
@@ -77,6 +78,10 @@ class CostTests:
             if (SAFE, j) in self.tests and queue.rows[row, 0] == self.safe_index:
                 rejected |= self._check(SAFE, j, index, cost)
         return rejected
+
+    def observe_whole(self, index: int, values: Floats) -> bool:
+        """Test a decision whose signals (1 + m,) were all just reported; return whether they reject a test."""
+        return values.tolist()[1:] != self.nothing and self.observe(index, self.queue.signals)  # else it counted as 0
 
     def observe_rows(self, indices: Ints, signal: int) -> None:
         """Note that one signal of decisions was just reported or dropped; `check` tests them."""

@@ -29,6 +29,7 @@ from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import align_columns, format_count, safe_repr
 from stagewise.records.decision import Decision, to_json_value
 from stagewise.records.html import Columns, render_html
+from stagewise.records.reason import Contradiction, ReasonDetails
 
 LEAST = as_python(get_lowest_value)
 MAX_SEGMENTS = 12  # segments of a limit in a report: those with most outcomes
@@ -149,11 +150,13 @@ class Report:
     drifting: tuple[DriftingBound, ...] = ()  # bounds of limits with a drift: their age, changes, and recovery
     clipped: Mapping[str, int] = field(default_factory=dict)  # values beyond their range that count as its end
     refused_log_rows: int = 0  # rows of logs that were left out because of their context
+    alerts: Mapping[str, ReasonDetails] = field(default_factory=dict)  # why every decision is the safe action, if so
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON holds it; None for values that are unknown or not finite."""
         content, lists = encode_record(vars(self)), ("limits", "actions", "segments", "proposals", "drifting")
-        return content | {name: [encode_record(one._asdict()) for one in getattr(self, name)] for name in lists}
+        content |= {name: [encode_record(one._asdict()) for one in getattr(self, name)] for name in lists}
+        return content | {"alerts": {name: cause.to_json() for name, cause in self.alerts.items()}}
 
     def __str__(self) -> str:
         parts = [
@@ -215,6 +218,7 @@ def build_report(
         summarize_drifting_bounds(policy, state.memory),
         dict(statistics.clipped),
         statistics.refused_log_rows,
+        statistics.open_alerts,
     )
 
 
@@ -360,6 +364,17 @@ def build_labels(names: Any, count: int, word: str) -> list[str]:
     return [str(name) for name in listed]
 
 
+def format_alert(name: str, cause: ReasonDetails) -> list[str]:
+    """Return why every decision is the safe action, and what a person can do."""
+    lines = [
+        f"stopped by {name!r}: {cause.message}",
+        f"to go on with all that was learned: acknowledge_alert({name!r}, note)",
+    ]
+    if cause.details.get("found") == Contradiction.DRIFT:
+        lines.append("where means may change: Limit(drift=...), by which a new agent holds back one action alone")
+    return lines
+
+
 def format_header(report: Report) -> list[str]:
     """Return the sentences above a report's tables."""
     cancelled = f", {report.cancelled:,} not carried out" if report.cancelled else ""
@@ -367,15 +382,16 @@ def format_header(report: Report) -> list[str]:
     first = f"{rounds} decided, {report.safe_only_rounds:,} of them the safe action alone{cancelled}"
     contexts = describe_contexts(report.clipped, report.refused_log_rows)
     first += f"; {contexts}" if contexts else ""
+    stops = [line for name, cause in report.alerts.items() for line in format_alert(name, cause)]
     if not report.recent_rounds:
-        return [first, "no recent decision: none since the agent was created or loaded, or of too many actions"]
+        return [first, *stops, "no recent decision: none since the agent was created or loaded, or of too many actions"]
     named = {
         "exploring": report.recent_exploring_share,
         "exploiting": report.recent_exploiting_share,
         "safe": report.recent_safe_share,
     }
     shares = [f"{name} {share:.1%}" for name, share in named.items()]
-    return [first, f"of the last {format_count(report.recent_rounds, 'round')}: {', '.join(shares)}"]
+    return [first, *stops, f"of the last {format_count(report.recent_rounds, 'round')}: {', '.join(shares)}"]
 
 
 def format_reward(action: ActionSummary) -> str:

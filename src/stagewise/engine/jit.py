@@ -18,6 +18,7 @@ import numba
 import numpy as np
 from numba.core import codegen
 from numba.core.compiler import Compiler
+from numba.core.types import unliteral
 
 from stagewise.engine import cache as code_cache
 from stagewise.engine.background import COMPILER, InterpretedKernel
@@ -91,7 +92,12 @@ def enable_linking(function: Any, compiled: Any, options: dict[str, Any]) -> Non
     def build_linked() -> Any:
         return numba.njit(function, pipeline_class=pipeline, **options, **BARE)
 
-    compiled.get_call_template = lambda *arguments: build_linked().get_call_template(*arguments)
+    def get_call_template(positional: Any, named: Any) -> Any:
+        """Return what a call is compiled to: constants are typed as variables, or each would be compiled again."""
+        plain = [unliteral(each) for each in positional], {name: unliteral(each) for name, each in named.items()}
+        return build_linked().get_call_template(*plain)
+
+    compiled.get_call_template = get_call_template
     compiled.get_overload = lambda *arguments: build_linked().get_overload(*arguments)
 
 

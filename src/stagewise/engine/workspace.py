@@ -32,6 +32,14 @@ class Workspace(NamedTuple):
     work: Floats  # the rest, for the models
 
 
+def copy_workspace(scratch: Floats, size: int) -> Floats:
+    """Return a copy of the workspace without the models' scratch, a tenth of the whole.
+
+    A decision keeps it. If it kept the whole, every round would write to memory that is not in the processor's cache.
+    """
+    return scratch[:size].copy()
+
+
 class PerLimit(NamedTuple):
     """Per-limit scratch of a rule, as views of the workspace."""
 
@@ -115,6 +123,12 @@ def get_decision_views(layout: Ints, answer: Floats) -> DecisionViews:
         answer[indices : indices + m + 2].view(INDEX_TYPE),
         answer[answer.size - layout[FEATURES] :],
     )
+
+
+@kernel
+def get_played_action(layout: Ints, answer: Floats) -> Floats:
+    """Return the action that is played (d,), a view of the answer."""
+    return answer[answer.size - layout[FEATURES] :]
 
 
 @kernel

@@ -25,7 +25,7 @@ from stagewise.models.context import (
 from stagewise.models.drifting_ridge import build_drift_settings
 from stagewise.models.logistic_fit import LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
-from stagewise.policies.decisions import attach_round, build_mixture_decision, copy_action
+from stagewise.policies.decisions import attach_round, build_mixture_decision
 from stagewise.policies.linear_policy import compute_ridge
 from stagewise.policies.policy import PolicyState
 from stagewise.policies.rounds import Growth, Rounds, allocate_aligned
@@ -485,9 +485,8 @@ class SafeContextPosteriorSampling(SafePolicy):
             offered, eligible = self._wide_template.copy(), actions.get_eligible(self.actions)
             rows, offered[:, -1] = self._fill_rows(actions, offered[:, :-1]), proposal.values
         result = self.get_rounds(proposal).play(state.memory, offered, eligible, draw)
-        played = copy_action(rows[result.code if result.code >= 0 else self.layout.item(SAFE_INDEX)])
         decision = build_mixture_decision(
-            result, played, self.display_thresholds, draw.round,
+            result, None, self.display_thresholds, draw.round,
             names=self.names, kind=self.decision_type, span=self.get_reward_span(proposal), proposal=proposal,
         )  # fmt: skip
         return attach_round(decision, result, state.memory, self.display_thresholds)

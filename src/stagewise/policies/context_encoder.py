@@ -1,8 +1,9 @@
 """Encode users by name: their numbers, categories and segments, and the eligible actions."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence, Set
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,7 +158,7 @@ class ContextEncoder:
         numbers, clipped = self._scale_plain_numbers(values, features), NONE_CLIPPED
         if numbers is None:
             numbers, clipped = self._read_numbers(values, features)
-        read = dict(zip(self._number_names, numbers, strict=True)) if self._scores_numbers else {}
+        read = dict(zip(self._number_names, numbers.tolist(), strict=True)) if self._scores_numbers else {}
         for name, category, indices, rows, at in self.category_slots:
             value = values[name]
             index = indices.get(value) if type(value) is str else None
@@ -171,7 +172,8 @@ class ContextEncoder:
         places = [one.encode(read if isinstance(one, ScoreDivision) else named) for one in self.divisions]
         eligible = None if only is None else self.get_action_indices(only)
         proposal = self._single_proposals.get(propose) if type(propose) is str else None
-        if proposal is None or eligible is not None or scores is not None:
+        is_plain = propose is None and scores is None and not self.needs_proposal
+        if not is_plain and (proposal is None or eligible is not None or scores is not None):
             check_one_kind(propose, scores, self.needs_proposal)
             offer = self._offer if eligible is None else self._offer._replace(eligible=eligible)
             proposal = parse_proposal(propose, scores, offer, self.score_range)
@@ -217,21 +219,28 @@ class ContextEncoder:
         """Return the segments of declared columns by name."""
         return {name: column.get_label(values[name], name) for name, column in self._declared_segments.items()}
 
-    def _scale_plain_numbers(self, context: Mapping[str, Any], features: Floats) -> list[float] | None:
+    @cached_property
+    def _get_numbers(self) -> Callable[[Mapping[str, Any]], Any]:
+        """Return a function that returns the numbers of a context."""
+        return itemgetter(*self.numbers) if len(self.numbers) > 1 else partial(list_values, self._number_names)
+
+    def _scale_plain_numbers(self, context: Mapping[str, Any], features: Floats) -> Floats | None:
         """Write the scaled numbers of a context, and return them, where all are plain and in range; else None."""
         try:
-            values = np.array([context[name] for name in self._number_names])
+            values = np.array(self._get_numbers(context))
         except Exception:  # an object's own code can raise anything
             values = NO_NUMBERS
         if values.dtype is not DOUBLE or values.ndim != 1 or scale_to_range(values, self.ends, features) >= 0:
             return None
-        return values.tolist() if all(features[i] in (-1.0, 1.0) for i in self._boolean_places) else None
+        if self._boolean_places and any(abs(features[i]) != 1.0 for i in self._boolean_places):
+            return None
+        return values
 
-    def _read_numbers(self, context: Mapping[str, Any], features: Floats) -> tuple[list[float], tuple[str, ...]]:
+    def _read_numbers(self, context: Mapping[str, Any], features: Floats) -> tuple[Floats, tuple[str, ...]]:
         """Write the scaled numbers of a context, one by one; return them, and the names of those that were clipped."""
         read = {name: column.read(context[name], name) for name, column in self.numbers.items()}
-        numbers = [value for value, _ in read.values()]
-        scale_to_range(np.array(numbers, dtype=np.float64), self.ends, features)
+        numbers = np.array([value for value, _ in read.values()], dtype=np.float64)
+        scale_to_range(numbers, self.ends, features)
         return numbers, tuple(name for name, (_, is_clipped) in read.items() if is_clipped)
 
     def _fill_absent(self, context: Mapping[Any, Any]) -> dict[str, Any]:
@@ -350,6 +359,11 @@ class ContextEncoder:
     @cached_property
     def _indices(self) -> dict[str, int]:
         return {name: index for index, name in enumerate(self.action_names)}
+
+
+def list_values(names: Sequence[str], context: Mapping[str, Any]) -> list[Any]:
+    """Return the values of some names of a context."""
+    return [context[name] for name in names]
 
 
 def build_rows(actions: Sequence[int], contexts: ContextRows, times: Any = None) -> Floats:

@@ -28,6 +28,7 @@ from stagewise.engine.workspace import (
     get_per_limit,
     get_pessimistic_cost_rows,
     get_pessimistic_costs,
+    get_played_action,
     get_played_point,
     get_weights,
 )
@@ -67,6 +68,7 @@ OPTIMISTIC = "sampled from the optimistic mixture; the regret of the posterior-s
 
 PESSIMISTIC_COST, SAFE_COST = as_python(compute_pessimistic_cost), as_python(compute_safe_cost)
 GET_COSTS, GET_PLAYED = as_python(get_pessimistic_costs), as_python(get_played_point)
+GET_PLAYED_ACTION = as_python(get_played_action)
 GET_COST_ROWS, MIXTURE_MEAN = as_python(get_pessimistic_cost_rows), as_python(compute_mixture_mean)
 WEIGHTED_MEAN, GET_WEIGHTS = as_python(compute_weighted_mean), as_python(get_weights)
 GET_PER_LIMIT, TERMS = as_python(get_per_limit), as_python(get_limit_terms)
@@ -295,13 +297,16 @@ def build_mixture_decision(
     span: tuple[float, float] = (0.0, 1.0),
     proposal: Proposal | None = None,
 ) -> Decision:
-    """Return the decision of a kernel's answer, for this mixture or for its own.
+    """Return the decision of a kernel's answer, for this mixture or for its own; `action` None: the answer has it.
 
     `span` is the low end and the length of the reward's range, in the user's units.
     """
     if proposal is not None and not proposal.is_scores:
         blend, why = read_dense_mixture(result), PROPOSED_SHARE
     played, code, features = read_mixture(result) if blend is None else blend, result.code, result.features
+    if action is None:  # the decision keeps a part of the answer, not of the whole workspace
+        result.answer.setflags(False)  # type: ignore[call-arg]  # by keyword it takes twice as long
+        action = GET_PLAYED_ACTION(result.layout, result.answer)
     index: int | None = int(code)
     cause = None
     if code < 0:

@@ -49,8 +49,14 @@ class RangedThresholds(Thresholds):
     def promises(self) -> tuple[str, ...]:
         return self.promised
 
+    @cached_property
+    def _shifts(self) -> bool:
+        """Whether something is added to signed costs."""
+        return bool(np.any(self.lows != 0.0))
+
     def to_user_units(self, signed: Floats) -> Floats:
-        return self.lows + (signed if self._factors is None else self._factors * signed)
+        scaled = signed if self._factors is None else self._factors * signed
+        return self.lows + scaled if self._shifts else scaled
 
     def to_user_unit(self, constraint: int, signed: float) -> float:
         low, length = float(self.lows[constraint]), float(self.lengths[constraint])
@@ -248,7 +254,7 @@ def decide_eligible(
         policy, state, numbers, segments, np.array(draws, dtype=np.int64), eligible,
         Proposal(np.array(proposals), contexts[0].proposal.is_scores) if contexts[0].proposal is not None else None,
     )  # fmt: skip
-    safe_index, odds, bounds, means = policy.layout.item(SAFE_INDEX), *(column.tolist() for column in made[1:])
+    safe_index, odds, bounds, means = policy.rounds.layout.item(SAFE_INDEX), *(column.tolist() for column in made[1:])
     return [
         None if code <= -CONTRADICTED else BatchDecision(
             code if code >= 0 else safe_index, odds[i], bounds[i][0], bounds[i][1:], get_cause(code),
@@ -285,8 +291,8 @@ def decide_rows(
     while done < count:
         rows = slice(done, min(done + get_batch_rows(decide_users), count))
         decide_users(
-            numbers[rows], segments[rows], per_action[rows], draws[rows], template, eligible, policy.layout,
-            policy.settings, memory, codes[rows], bounds[rows], estimates[rows], odds[rows],
+            numbers[rows], segments[rows], per_action[rows], draws[rows], template, eligible, rounds.layout,
+            rounds.settings, memory, codes[rows], bounds[rows], estimates[rows], odds[rows],
             np.empty(needs.answer), np.empty(needs.scratch),
         )  # fmt: skip
         done = rows.stop

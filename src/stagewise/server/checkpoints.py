@@ -114,11 +114,14 @@ def begin_fold(store: Store, name: str, version: ProblemVersion, feedback_timeou
 
 def build_checkpoint(store: Store, name: str, versions: list[ProblemVersion], seq: int) -> Checkpoint:
     """Return the checkpoint after the first `seq` rows, with the states of these versions."""
-    states = []
+    states, before = [], read_checkpoint(store, name)
     for version in versions:
+        if before is not None and version.number < before.states[0].version:
+            continue  # it ended before an earlier checkpoint, which may be later than this one
         fold = begin_fold(store, name, version)
         for event_page in iter_pages(store, name, fold.seq, seq):
             fold.take(open_rows(store, event_page))
+        seq = max(seq, fold.seq)
         problem = version.problem.to_dict()
         states.append(VersionState(version.number, problem, sorted(version.retired), fold.encode()))
     return Checkpoint(seq, states)

@@ -72,6 +72,7 @@ class Learner:
         self._losses = store.losses
         self._caught_up: set[str] = set()  # the experiments of whose log every row is learned
         self._stop, self._wake = threading.Event(), threading.Event()
+        self.wake = self._wake.set  # signals that the log has grown
         self._thread = threading.Thread(target=self._run, name="learner", daemon=True)
 
     @property
@@ -89,10 +90,6 @@ class Learner:
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(timeout=30.0)
-
-    def wake(self) -> None:
-        """Signal that the log has grown."""
-        self._wake.set()
 
     def _run(self) -> None:
         while not self._stop.is_set():

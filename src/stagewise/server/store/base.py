@@ -242,8 +242,10 @@ class Store(ABC):
         """
         parts = list(map(SealPart._make, self._all(SELECT_PARTS, experiment, after, after + limit)))
         if not parts or parts[0].first > after + 1:  # rows were removed up to a later place
-            for part in map(SealPart._make, self._all(SELECT_NEXT_PARTS, experiment, after, 1)):
-                after = max(part.first - 1, after)
+            later = self._all(SELECT_NEXT_PARTS, experiment, after, 1)
+            if not later:
+                return []
+            after = max(SealPart(*later[0]).first - 1, after)
             parts = list(map(SealPart._make, self._all(SELECT_PARTS, experiment, after, after + limit)))
         numbers, seq = list[int](), after
         for part in parts:

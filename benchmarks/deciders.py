@@ -5,7 +5,8 @@
     python benchmarks/deciders.py --slow 20 --clients 4 --seconds 8
 
 A client asks, waits until its decision is durable, and asks again. PostgreSQL is started for this and flushes every
-commit; a slow commit is `commit_delay`, which holds the flush of the log for so long. Without HTTP.
+commit; a slow commit is one that a proxy on the loopback holds for so long, with the locks of its transaction. Without
+HTTP.
 """
 
 import argparse
@@ -77,11 +78,10 @@ def main() -> None:
     here = Path(__file__).parent  # its tests.py would hide the folder of tests
     sys.path[:] = [str(here.parent), *(path for path in sys.path if Path(path) != here)]
     from tests.server import servers
+    from tests.server.store.proxy import Proxy
 
     asked.clients = asked.clients or (4 if asked.slow else 64)
     servers.SETTINGS["fsync"] = "on"
-    if asked.slow:
-        servers.SETTINGS |= {"commit_delay": str(1000 * asked.slow), "commit_siblings": "0"}
     postgres, load = servers.server(), os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, load {load:.1f}, {asked.clients} clients a decider, {asked.seconds} s", flush=True)
     if not asked.slow:
@@ -93,7 +93,10 @@ def main() -> None:
         return
     first = 0.0
     for deciders in asked.jobs:
-        rate, own = measure(postgres.fresh(), deciders, asked)
+        road = Proxy(postgres.fresh())
+        road.commit_delay = asked.slow / 1000
+        rate, own = measure(road.address, deciders, asked)
+        road.close()
         first = first or rate / deciders
         share = rate / first / deciders
         print(f"{deciders} deciders: {rate:,.0f} decisions/s ({own:.2f} ms each), {share:.2f} N (bar .8)", flush=True)

@@ -370,6 +370,15 @@ def show_relearning() -> None:
         upper = as_python(compute_average_upper)
         one = next(n for n in range(100, 500_000, 100) if upper(float(old + n), 0.03 * old + 0.008 * n, level) <= LIMIT)
         print(old, *row, one, sep=" | ", flush=True)
+    print("over 21 places of the fall after 200,000 plays: mean, most")
+    for amount in (0.0001, 0.0002, 0.0005):
+        plays = [
+            relearn_after_fall(
+                old, 60_000, build_settings(amount, DAY), level, level, np.zeros(HEADER_SIZE), np.zeros(CELL_SIZE)
+            )
+            for old in range(200_000, 200_000 + 21 * 731, 731)
+        ]
+        print(f"{amount:g}/d | {np.mean(plays):.0f} | {max(plays)}", flush=True)
 
 
 def count_of_runs(how: int, strategy: int, slope: float, rounds: int, runs: range) -> Floats:

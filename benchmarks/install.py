@@ -20,9 +20,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 IMPORT = "import time; start = time.perf_counter(); import stagewise; print(f'{time.perf_counter() - start:.3f}')"
 IMPORT_EXTRAS = """
 import stagewise.server.decision_server, stagewise.server.openfeature, stagewise.server.web.telemetry
-import stagewise.agent.mlflow_model
+import stagewise.agent.mlflow_model, cryptography
 """
-EXTRAS = "serve,postgres,openfeature,dask,otel,mlflow"
+EXTRAS = "serve,postgres,openfeature,dask,otel,mlflow,erasure"
 
 
 def run(*words: str | Path, cwd: Path) -> str:

@@ -239,7 +239,7 @@ def grown(address: str, count: int, days: float, problem: dict[str, Any]) -> Non
         rows += len(asks)
     store.close()
     size = Path(address).stat().st_size / 1e9
-    told_of = f"{rows / spent:,.0f} rows/s (bar 20,000; {rows / worked:,.0f} of own processor time), {size:.2f} GB"
+    told_of = f"{rows / spent:,.0f} rows/s (bar 50,000; {rows / worked:,.0f} of own processor time), {size:.2f} GB"
     print(f"  {rows:,} rows written durably in groups of {len(asks):,}: {told_of}", flush=True)
 
 
@@ -251,7 +251,7 @@ def folded(address: str, count: int, problem: dict[str, Any]) -> None:
     while events := store.events(NAME, fold.seq, BATCH_SIZE):
         fold.take(events)
     took, work = time.perf_counter() - begin, time.process_time() - worked
-    more = f"{took / count * 1e7:,.0f} s for 10⁷ at that rate (bar 300), {work / count * 1e7:,.0f} on a processor"
+    more = f"{took / count * 1e7:,.0f} s for 10⁷ at that rate (bar 150), {work / count * 1e7:,.0f} on a processor"
     print(f"  {count:,} decisions folded from nothing in {took:.1f} s: {more}", flush=True)
     store.save_snapshot(
         SnapshotSigner(store).sign(
@@ -267,7 +267,7 @@ def folded(address: str, count: int, problem: dict[str, Any]) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     assert again.encode() == fold.encode()
     waits = f"{fold.queue.pending_count:,} decisions wait for something, {peak:.1f} GB of memory at most"
-    took_of = f"{took:.2f} s (bar 5), {work:.2f} on a processor"
+    took_of = f"{took:.2f} s (bar 2), {work:.2f} on a processor"
     print(f"  started from its last snapshot ({len(kept.learner_state) / 1e6:.1f} MB) in {took_of}; {waits}")
     store.close()
 

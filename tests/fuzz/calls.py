@@ -181,7 +181,7 @@ CONSTRUCTORS: dict[str, Call] = {
         },
     ),
     "PolytopeSet": Call(sw.PolytopeSet, {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]}),
-    "Polytope of half-spaces": Call(
+    "PolytopeSet of half-spaces": Call(
         sw.PolytopeSet, {"A": [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], "b": [1.0, 1.0, 1.0, 1.0]}
     ),
     "RBF": Call(sw.RBF, {"lengthscale": 0.5}),
@@ -316,7 +316,7 @@ CONSTRUCTORS: dict[str, Call] = {
     "check_log": Call(
         sw.check_log, {"log": LOG, "problem": LOGGED, "columns": {}, "alpha": 0.01, "ignore_checks": ["drift"]}
     ),
-    "doctor that proposes": Call(
+    "check_log that proposes": Call(
         sw.check_log,
         {"log": LOG, "action": "action", "reward": "click", "limits": {"opt_out": 0.2}, "safe": "no"}
         | {"proposal_fraction": 0.5, "delta": 0.05, "columns": {}, "alpha": 0.01, "ignore_checks": []},

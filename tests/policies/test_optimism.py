@@ -40,16 +40,24 @@ def check_optimism(excesses: list[float], bare: list[float], count: int, roundin
     assert sum(excess < -1e-3 for excess in bare) >= max(1, count // 50)
 
 
+HOPES: dict[str, tuple[Any, str, tuple[Any, ...]]] = {  # instances, what is best, and how they decide
+    **{f"LC-LUCB {name}": (name, "best_point", (LCLUCB, RaySet)) for name in LINEAR},
+    **{f"OPLB {name}": (name, "best_mixture", (OPLB, FiniteSet)) for name in LINEAR},
+    **{f"OPB {name}": (name, "best_mixture", ()) for name in ARMS},
+}
+
+
 @pytest.mark.long
 @sized(16, 400)
-@pytest.mark.parametrize("name", LINEAR)
-def test_lc_lucb_hopes_for_at_least_the_best_point(name: str, size: int) -> None:
-    excesses, bare = [], []
-    for instance in instances_on_event(linear_instances, LINEAR[name], size):
-        best = instance.best_point()
+@pytest.mark.parametrize("kind", HOPES)
+def test_a_decision_hopes_for_at_least_the_best(kind: str, size: int) -> None:
+    (name, attribute, decided), excesses, bare = HOPES[kind], [], []
+    room, case = (linear_instances, LINEAR[name]) if decided else (arm_instances, ARMS[name])
+    for instance in instances_on_event(room, case, size):
+        best = getattr(instance, attribute)()
         for scale, into in [(None, excesses), (1.0, bare)]:
-            decision = instance.decided(LCLUCB, RaySet, reward_confidence_scale=scale)
-            if decision.message is None or LINEAR[name].cost_known:
+            decision = instance.decided(*decided, reward_confidence_scale=scale)
+            if decision.message is None or case.cost_known:
                 into.append(decision.optimistic_reward - best)
     check_optimism(excesses, bare, size)
 
@@ -67,34 +75,6 @@ def test_roful_hopes_for_at_least_the_best_point(name: str, size: int) -> None:
     assert len(excesses) >= size // 15
     assert min(excesses) >= -ROUNDING
     assert min(smallest) < 0.05, "some of the data leave hardly any room"
-
-
-@pytest.mark.long
-@sized(16, 400)
-@pytest.mark.parametrize("name", LINEAR)
-def test_oplb_hopes_for_at_least_the_best_mixture(name: str, size: int) -> None:
-    excesses, bare = [], []
-    for instance in instances_on_event(linear_instances, LINEAR[name], size):
-        best = instance.best_mixture()
-        for scale, into in [(None, excesses), (1.0, bare)]:
-            decision = instance.decided(OPLB, FiniteSet, reward_confidence_scale=scale)
-            if decision.message is None or LINEAR[name].cost_known:
-                into.append(decision.optimistic_reward - best)
-    check_optimism(excesses, bare, size)
-
-
-@pytest.mark.long
-@sized(16, 400)
-@pytest.mark.parametrize("name", ARMS)
-def test_opb_hopes_for_at_least_the_best_mixture(name: str, size: int) -> None:
-    excesses, bare = [], []
-    for instance in instances_on_event(arm_instances, ARMS[name], size):
-        best = instance.best_mixture()
-        for scale, into in [(None, excesses), (1.0, bare)]:
-            decision = instance.decided(reward_confidence_scale=scale)
-            if decision.message is None or ARMS[name].cost_known:
-                into.append(decision.optimistic_reward - best)
-    check_optimism(excesses, bare, size)
 
 
 def before_mixing_back(

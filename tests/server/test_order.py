@@ -202,24 +202,29 @@ async def test_histories_of_two_servers_pass(postgres: str) -> None:
 
 
 @played
-async def test_an_answer_before_the_commit_is_found(postgres: str) -> None:
+async def test_an_answer_before_the_commit_is_found(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The transaction is rolled back now and then, as when a machine fails; its rows were answered."""
+    write, hasty, turn = postgres_module.write_batch, threading.local(), random.Random(1)
+
+    def write_or_not(connection: Any, batch: Any) -> None:
+        if getattr(hasty, "now", False):
+            connection.execute("ROLLBACK")
+        else:
+            write(connection, batch)
 
     def plant(servers: list[DecisionServer]) -> None:
         store: Any = servers[0].store
-        write, turn = store._append, random.Random(1)
+        append = store._append
 
-        def hasty(session: Any, requests: Any, secret: bytes, *, is_again: bool) -> Any:
-            if turn.random() < 0.7 or any(ask.kind not in ("decision", "outcome") for ask in requests):
-                return write(session, requests, secret, is_again=is_again)
-            kept = postgres_module.write_batch
-            postgres_module.write_batch = lambda connection, _: connection.execute("ROLLBACK")
+        def append_or_not(session: Any, requests: Any, secret: bytes, *, is_again: bool) -> Any:
+            hasty.now = turn.random() < 0.3 and all(ask.kind in ("decision", "outcome") for ask in requests)
             try:
-                return write(session, requests, secret, is_again=is_again)
+                return append(session, requests, secret, is_again=is_again)
             finally:
-                postgres_module.write_batch, session.chain = kept, None
+                session.chain, hasty.now = None if hasty.now else session.chain, False
 
-        store._append = hasty
+        monkeypatch.setattr(postgres_module, "write_batch", write_or_not)
+        store._append = append_or_not
 
     assert "lost" in await lived(postgres, 2.0, plant)
 

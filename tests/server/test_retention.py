@@ -95,6 +95,7 @@ async def test_old_rows_leave_and_the_rest_stays_evident(address: str) -> None:
         assert store.head(NAME) == head
         verified = verify_store(store, [receipt])
         assert verified.faults == []
+        assert verified.removed == removal.seal
         removed_row = verify_store(store, [Receipt.of(first.receipt)]).faults
         assert [fault.code for fault in removed_row] == [FindingCode.RECEIPT_REMOVED]
         replayed = Replay(store, NAME).run()
@@ -150,6 +151,7 @@ async def test_what_a_removal_left_cannot_be_changed(address: str) -> None:
         assert status == 0, told
         said.append(told)
     assert "are removed" in said[0]
+    assert "were removed" in said[1]
     with closing(opened(address, clock)) as store:
         assert store.find(NAME, "decision", "old-0") is None
         assert store.head(NAME).decision_count == 30

@@ -48,7 +48,9 @@ async def test_every_change_is_told_once_signed_and_in_order(tmp_path: Path) -> 
             await server.kill(NAME, "ada", "complaints doubled")
             await server.resume(NAME, "ada", "a false alarm")
             await server.kill(None, "bob", "a drill")
-            changed = server.experiment(NAME).problem.to_dict() | {"actions": ["nothing", "digest", "offer", "sale"]}
+            changed = server.experiment(NAME).problem.to_dict() | {
+                "action_names": ["nothing", "digest", "offer", "sale"]
+            }
             await server.new_version(NAME, changed, "ada", "a sale")
             expected = ["version", "mode", "mode", "stop", "resume", "version"]
             await soon(lambda: len(receiver.calls) == len(expected) + 1)
@@ -107,6 +109,29 @@ def bare_user(i: int) -> Any:
     request = user(f"d{i}")
     request.context = {}
     return request
+
+
+@played
+async def test_an_alert_is_told_though_it_is_acknowledged_and_the_server_gone_before_it_is_delivered(
+    tmp_path: Path,
+) -> None:
+    served = sw.Problem(
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"),
+        limits={"opt_out": sw.Limit(0.05, safe_bound=0.001)},
+    )  # fmt: skip
+    with receiving(*[500] * 10_000) as receiver:
+        async with serving(tmp_path, receiver, 'events = ["alert"]', served=served) as server:
+            await lived_badly(server)
+            await soon(lambda: receiver.calls)
+            for name in list(server.experiment(NAME).alerts):
+                await server.acknowledge(NAME, name, "ada", "known")
+            await learned(server)
+            await soon(lambda: not server.experiment(NAME).alerts)
+        receiver.answers.clear()
+        ids = {call.id for call in receiver.calls}
+        async with serving(tmp_path, receiver, 'events = ["alert"]', served=served) as server:
+            await soon(lambda: server.counters.webhooks["chat", sender.DELIVERED] == len(ids))
+        assert {call.id for call in receiver.calls} == ids
 
 
 @played

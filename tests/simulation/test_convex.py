@@ -71,7 +71,7 @@ def test_mixtures_play_a_polytope_in_a_simulation() -> None:
 def test_a_description_is_plain_json(actions: Any) -> None:
     plain = json.loads(json.dumps(world(actions).description()))
     assert plain["actions"] == type(actions).__name__
-    assert plain["features"]["kind"] == type(actions).__name__.lower()
+    assert plain["features"]["kind"] == type(actions).__name__.removesuffix("Set").lower()
 
 
 def test_a_set_of_another_dimension_than_the_world_is_refused() -> None:

@@ -43,6 +43,8 @@ export interface DecideOptions {
   propose?: string | Record<string, number>;
   /** A score for every action; the safe mixture with the highest score is played. */
   scores?: Record<string, number>;
+  /** Your name for the user; the server keeps the context so that it can be erased by this name. */
+  user?: string;
 }
 
 /** Address, key and deadlines. */
@@ -315,13 +317,14 @@ export function isError(content: unknown): content is ErrorResponse {
 }
 
 function buildRequest(context: Context, options: DecideOptions): Schemas["DecisionRequest"] & { decision_id: string } {
-  const { only, decisionId, propose, scores } = options;
+  const { only, decisionId, propose, scores, user } = options;
   return {
     context,
     decision_id: decisionId ?? newId(),
     ...(only === undefined ? {} : { only }),
     ...(propose === undefined ? {} : { propose }),
     ...(scores === undefined ? {} : { scores }),
+    ...(user === undefined ? {} : { user }),
   };
 }
 

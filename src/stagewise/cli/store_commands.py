@@ -23,7 +23,7 @@ KeyNameArgument = Annotated[str, typer.Argument(help="Name of the key.")]
 ExperimentArgument = Annotated[str, typer.Argument(help="The name of an experiment.")]
 
 
-store_app = typer.Typer(no_args_is_help=True, help="Keep the store of a server for years.")
+store_app = typer.Typer(no_args_is_help=True, help="Remove old rows, erase users, or restore the store of a server.")
 ReasonOption = Annotated[str, typer.Option(help="The reason, for the log.")]
 
 
@@ -75,6 +75,12 @@ def verify(
         typer.echo("the store has no rows: nothing was verified")
         return
     typer.echo(f"{result.seals:,} seals are intact; {result.unsealed:,} rows are not sealed yet; {result.receipt}")
+    if result.removed:
+        typer.echo(
+            f"The rows up to seal {result.removed:,} were removed. Evident of them: the chain of their seals, and that "
+            "no change of controls, problems, keys or secrets among them was altered. Not evident: what the others "
+            "said, and that the checkpoint is their fold; a backup from before the removal shows both."
+        )
     typer.echo(
         "Keep this receipt elsewhere: who can write everything can seal everything anew. Not evident: the last "
         "unsealed rows of a writer were removed (a client's receipt shows it); a row was added with the store's "

@@ -42,7 +42,7 @@ def decide(
     """Decide for a table of users. Exit code 1 if no row could be decided.
 
     If the command is interrupted, run it again: it writes the same bytes and registers each decision once.
-    If a limit has a drift or the reward a half-life, give the same --now for this.
+    If a limit has a drift or the reward a half-life, repeat it with the same --now.
 
     Example: stagewise decide users.parquet --agent agent.json --out decisions.parquet --run 2026-11-19
     """
@@ -74,7 +74,7 @@ def learn(
 ) -> None:
     """Learn a table of outcomes. Exit code 1 if no row was accepted or a duplicate.
 
-    The agent is saved at the end. The same command can be run again: what is known already counts once.
+    The agent is saved at the end. The same command can be run again: an outcome that is already known counts once.
 
     Example: stagewise learn outcomes.parquet --agent agent.json
     """

@@ -32,14 +32,6 @@ class Workspace(NamedTuple):
     work: Floats  # the rest, for the models
 
 
-def copy_workspace(scratch: Floats, size: int) -> Floats:
-    """Return a copy of the workspace without the models' scratch, a tenth of the whole.
-
-    A decision keeps it. If it kept the whole, every round would write to memory that is not in the processor's cache.
-    """
-    return scratch[:size].copy()
-
-
 class PerLimit(NamedTuple):
     """Per-limit scratch of a rule, as views of the workspace."""
 

@@ -18,12 +18,10 @@ from stagewise.engine.workspace import (
     ESTIMATE,
     Workspace,
     answer_size,
-    copy_workspace,
     get_decision_views,
     get_workspace,
     scratch_size,
     work_size,
-    workspace_size,
 )
 from stagewise.files.paths import GIB, get_total_memory
 from stagewise.models.model_block import ModelBlockSpec, iter_model_blocks
@@ -36,7 +34,6 @@ LARGE = 2**24  # numbers; fewer fit into the memory of any machine
 NOTHING: Floats = np.empty(0)
 NO_ROWS: Floats = np.empty((0, 0))
 ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE = as_python(answer_size), as_python(scratch_size), as_python(work_size)
-WORKSPACE_SIZE = as_python(workspace_size)
 GET_WORKSPACE, GET_KNOWN_ACTIONS = as_python(get_workspace), as_python(get_known_actions)
 GET_DECISION_VIEWS = as_python(get_decision_views)
 
@@ -115,7 +112,6 @@ class RoundResources(NamedTuple):
     learn: Callable[..., None]
     answer: int
     scratch: int
-    workspace: int
     work: int
 
 
@@ -124,7 +120,7 @@ def get_round_resources(spec: RoundSpec, limits: int, dimension: int, count: int
     """Return the kernels and array sizes of rounds with this spec and these sizes."""
     played, sizes = build_round(spec), (limits, count, coordinates)
     answer, scratch, work = ANSWER_SIZE(limits, dimension), SCRATCH_SIZE(*sizes, False), WORK_SIZE(*sizes, True)
-    return RoundResources(played.decide, played.learn, answer, scratch, WORKSPACE_SIZE(limits, count), work)
+    return RoundResources(played.decide, played.learn, answer, scratch, work)
 
 
 class Growth(NamedTuple):
@@ -193,8 +189,7 @@ class Rounds:
         needs = self.get_resources(memory, dimension, count)
         answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
         code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, seed, run, round_)
-        workspace = copy_workspace(scratch, needs.workspace)
-        return NEW(RoundResult, (code, answer, workspace, layout, settings, features, eligible, self.spec.models))
+        return NEW(RoundResult, (code, answer, scratch, layout, settings, features, eligible, self.spec.models))
 
     def learn(
         self,

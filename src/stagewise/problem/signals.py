@@ -215,7 +215,7 @@ def check_signal(signal: Reward | Limit, name: str) -> None:
     """Raise InvalidProblem for invalid or conflicting settings."""
     low, high = check_range(signal.low, signal.high, name)
     for what, value in (
-        ("safe", signal.safe_bound),
+        ("safe_bound", signal.safe_bound),
         ("missing", None if is_dropped(signal.missing) else signal.missing),
     ):
         if value is not None and not low <= check_outcome(value, f"the {what} of {name}", InvalidProblem) <= high:

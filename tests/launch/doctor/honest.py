@@ -162,7 +162,7 @@ def places(told: dict[str, Any]) -> Any:
 
 def vars_of(asked: sw.Problem) -> dict[str, Any]:
     """Return what a problem was made of."""
-    return {name: getattr(asked, name) for name in ("actions", "safe", "context", "limits")}
+    return {name: getattr(asked, name) for name in ("action_names", "safe_name", "context", "limits")}
 
 
 HONEST: tuple[Callable[[np.random.Generator, int], Told], ...] = (

@@ -12,6 +12,7 @@ class Proxy:
 
     Attributes:
         delay: Seconds that each piece of the server's answers takes.
+        commit_delay: Seconds that a commit takes on its way to the server, which holds its locks meanwhile.
         cut_after: The server's word that this is done is lost, with the connection; None: nothing is.
         cuts: How often that happened.
     """
@@ -22,7 +23,7 @@ class Proxy:
         self.listener = socket.create_server(("127.0.0.1", 0))
         port = self.listener.getsockname()[1]
         self.address = urlunsplit(parts._replace(netloc=f"{parts.username}@127.0.0.1:{port}"))
-        self.delay = 0.0
+        self.delay = self.commit_delay = 0.0
         self.cut_after: bytes | None = None
         self.cuts = 0
         self._sockets: list[socket.socket] = []
@@ -57,6 +58,8 @@ class Proxy:
     def _to_server(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
             while data := client.recv(65536):
+                if self.commit_delay and b"COMMIT" in data:
+                    time.sleep(self.commit_delay)
                 server.sendall(data)
         shut(server)
 

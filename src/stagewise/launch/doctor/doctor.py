@@ -1,4 +1,4 @@
-"""`doctor`: check a problem against a log, or propose a problem from one."""
+"""`check_log`: check a problem against a log, or propose a problem from one."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

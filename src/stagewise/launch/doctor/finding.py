@@ -15,7 +15,7 @@ SEVERITY = tuple(FindingVerdict)  # from the mildest to the most severe
 
 @dataclass(frozen=True)
 class Finding:
-    """One result of `doctor`: the verdict of one check, with its data.
+    """One result of `check_log`: the verdict of one check, with its data.
 
     Attributes:
         code: What was found, as a code that never changes.

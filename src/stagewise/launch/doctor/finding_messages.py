@@ -12,7 +12,7 @@ TIME_SCALES = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
 
 
 class CheckName(StrEnum):
-    """The checks of `doctor`, in the order of its report; `ignore_checks` takes these names."""
+    """The checks of `check_log`, in the order of its report; `ignore_checks` takes these names."""
 
     ACTIONS = "actions"  # every logged action is in the problem
     RANGES = "ranges"  # every number is in its declared range

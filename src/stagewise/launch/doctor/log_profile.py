@@ -95,7 +95,7 @@ class LogProfile:
 
     @cached_property
     def open_windows(self) -> Flags:
-        """The outcomes (n, 1 + m) whose window was open at the end of the log; `evaluate` leaves them out too.
+        """The outcomes (n, 1 + m) whose window was open at the end of the log; `evaluate_on_log` leaves them out too.
 
         If none of a signal is missing, the log ended later than its last row, and all outcomes stay.
         """

@@ -21,7 +21,7 @@ from stagewise.records.html import Columns, render_html
 
 @dataclass(frozen=True, eq=False)
 class LogReport:
-    """The report of `doctor`: one finding per check, and the problem that they are about.
+    """The report of `check_log`: one finding per check, and the problem that they are about.
 
     `report["safe_action"]` is the finding of one check.
 

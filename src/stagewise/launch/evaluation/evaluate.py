@@ -1,4 +1,4 @@
-"""`evaluate`: off-policy evaluation of a candidate, the log's own policy and the safe action."""
+"""`evaluate_on_log`: off-policy evaluation of a candidate, the log's own policy and the safe action."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b, sha256

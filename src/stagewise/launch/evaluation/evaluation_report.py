@@ -137,7 +137,7 @@ class PolicyEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The result of `evaluate`: the candidate, the log's own policy and the safe action.
+    """The result of `evaluate_on_log`: the candidate, the log's own policy and the safe action.
 
     `evaluation["click"]["dr"]` is an `Estimate` of the candidate.
 

@@ -1,4 +1,4 @@
-"""`forecast`: simulate a campaign in worlds that are fitted to a log."""
+"""`forecast_from_log`: simulate a campaign in worlds that are fitted to a log."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ class LeastBound(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """The result of `forecast`: the simulated campaign under each of the requested limits.
+    """The result of `forecast_from_log`: the simulated campaign under each of the requested limits.
 
     Attributes:
         problem: The problem as declared.

@@ -98,6 +98,8 @@ class StoreVerification(NamedTuple):
     """Of the last seal."""
     fault: Fault | None
     """The first fault of the seals or of a receipt; None if there is none."""
+    removed: int = 0
+    """The rows of all seals up to this one were removed."""
 
     @property
     def faults(self) -> list[Fault]:
@@ -165,7 +167,8 @@ class StoreVerifier:
             VerificationResult(name, log.rows, log.decisions, self.faults.get(name)) for name, log in self.logs.items()
         ]
         receipt = Receipt(self.seal.seal, self.seal.hash.hex(), True)
-        return StoreVerification(logs, self.seal.seal, len(unsealed), receipt, self.fault)
+        removed = 0 if self.removal is None else self.removal.seal
+        return StoreVerification(logs, self.seal.seal, len(unsealed), receipt, self.fault, removed)
 
     def _get_log(self, name: str) -> "LogVerifier":
         if name not in self.logs:

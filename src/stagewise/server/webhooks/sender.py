@@ -161,8 +161,7 @@ class WebhookSender:
             state.rows[name] = last
         if experiment is None:
             return
-        snapshot = experiment.policy_snapshot
-        if not snapshot.read or snapshot.seen < last:  # an acknowledgement is not learned yet
+        if not experiment.policy_snapshot.read:  # its alerts are not known yet
             return
         told, findings = state.open.get(name, []), list_findings(experiment)
         if told != list(findings):

@@ -1,6 +1,6 @@
 """Every policy on six families of problems: regret, time, and violations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -275,10 +275,15 @@ def build_name(family: str, policy: str) -> str:
 
 def cells(_: str, size: str) -> list[Cell]:
     """Return every curve."""
+    return build_cells(FAMILIES, size)
+
+
+def build_cells(families: Mapping[str, Family], size: str, prefix: str = "") -> list[Cell]:
+    """Return every curve of some families."""
     curves = []
-    for family, about in FAMILIES.items():
+    for family, about in families.items():
         rounds, runs = about.sizes[size]
         for policy, make in about.policies(size).items():
             options: dict[str, Any] = {"policy": policy, "preset": "ours", "family": family}
-            curves.append(Cell(build_name(family, policy), options, rounds, runs, build_play(make, rounds)))
+            curves.append(Cell(prefix + build_name(family, policy), options, rounds, runs, build_play(make, rounds)))
     return curves

@@ -1,17 +1,19 @@
 """The comparison as a table: regret with its standard error, violations, and time per round."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from stagewise.reports.result import Result
-from stagewise_reproduction.beyond.comparison.plan import FAMILIES
+from stagewise_reproduction.beyond.comparison.plan import FAMILIES, Family
 
 HEADINGS = ("policy", "regret", "±", "runs over a limit", "rounds over a limit", "µs a round")
 
 
-def build_tables(results: dict[str, Result]) -> str:
+def build_tables(results: dict[str, Result], families: Mapping[str, Family] = FAMILIES) -> str:
     """Return Markdown, one table per family."""
     lines = []
-    for family, family_spec in FAMILIES.items():
+    for family, family_spec in families.items():
         family_results = [result for result in results.values() if result.manifest["cell"]["family"] == family]
         rounds, runs = int(family_results[0].rounds[-1]), len(family_results[0].runs)
         lines += ["", f"### {family}", "", f"{family_spec.words}; {runs} runs of {rounds:,} rounds.", ""]

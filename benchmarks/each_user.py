@@ -121,6 +121,9 @@ class Method:
             self.fit_risk_score(users[: self.first], sent[: self.first], costs[: self.first])
         self.policy = declare(sw.Limit(LIMIT, safe_bound=0.0, **limits.get(name, {"model": name}))).policy()
         self.state = self.policy.start()
+        if self.first:  # clicks may be learned from the rows of the score; its costs may not
+            unknown = np.full(self.first, np.nan)
+            self.learn(users[: self.first], 1 + sent[: self.first], clicks[: self.first], unknown, as_log=True)
         users, sent, clicks, costs = users[self.first :], sent[self.first :], clicks[self.first :], costs[self.first :]
         unsent, nothing = users[:: len(TEMPLATES)], np.zeros(len(users[:: len(TEMPLATES)]))  # as many as of a template
         self.learn(

@@ -133,7 +133,7 @@ def get_full(records: Floats) -> Floats:
 
 def forecast_rounds(others: int, cost: float) -> float:
     """Return Σ max(1, U_n/τ) over the plays n until U_n ≤ τ, at a mean that is exactly the cost."""
-    confidence = -math.log(0.8 * 0.05 * 0.9 / (1 + others))
+    confidence = -math.log(0.8 * 0.05 * 0.9 * 0.95 / others)
     rounds, plays, high = 1.0 / LIMIT, 1.0, 1.0
     while high > LIMIT:
         high = compute_average_interval(plays, cost, confidence, confidence).high
@@ -144,11 +144,11 @@ def forecast_rounds(others: int, cost: float) -> float:
 def print_shares(runs: int) -> None:
     """Print the rounds until an action that is proposed in every round is played whole."""
     print("rounds until the share is 1 (10 / 50 / 90 %), one of K actions proposed in every round, and their forecast;")
-    print("then with a delta at which every action but the safe one has .05/K, as if the safe action had no share")
+    print("then with a delta at which each of the K actions has .04/K, with no share for the safe or later actions")
     for others in (1, 6):
         for cost in (0.002, 0.005, 0.01, 0.015):
             told = []
-            for delta in (0.05, 0.05 * (1 + others) / (0.9 * others)):
+            for delta in (0.05, 0.05 / (0.9 * 0.95)):
                 world = World([cost] * others, [1.0] + [0.0] * (others - 1), delta=delta, stops=True)
                 found = np.quantile(get_full(play_runs(world, runs)), [0.1, 0.5, 0.9])
                 told.append(" / ".join(f"{x:,.0f}" for x in found))

@@ -151,7 +151,7 @@ MORE_QUESTIONS = {
     ),
     "How do I remove old rows of a server?": (
         "how-to/remove-old-rows.md",
-        ["stagewise store retain", "What is evident"],
+        ["stagewise store retain", "What can be verified"],
     ),
     "Why this action?": ("how-to/why-this-action.md", ["explain"]),
     "Why is only the safe action played?": ("how-to/why-the-safe-action.md", ["sw.FallbackReason"]),

@@ -166,7 +166,7 @@ def learn_many(
         memory[MEAN] += (value - memory[MEAN]) / memory[PULLS]
         learn_forgetting(block, row, value, 3.0, 3.0, settings, memory, 0)
         wave = math.sin(0.1 * t)
-        kept = math.exp(-math.log(2.0) / settings[block.settings + NUMBERS + block.size + 1])
+        kept = math.exp(-math.log(2.0) / settings[block.settings + NUMBERS + 2 * block.size + 1])
         gram[0, 0] = gram[0, 0] * kept + 1.0
         gram[1, 0] = gram[1, 0] * kept + wave
         gram[1, 1] = gram[1, 1] * kept + wave * wave

@@ -59,20 +59,20 @@ def log(rates: Any, rows: int, seed: int = 3) -> tuple[Floats, Floats]:
 
 
 def pool_by_hand(rows: Floats, costs: Floats, pooled: bool, version_share: float) -> Floats:
-    """Return the bounds of every bucket from all runs of buckets."""
+    """Return the bounds of every bucket from all runs of 1, 2, 4… buckets."""
     lower, upper = shares(version_share)
     counts, sums = (np.bincount(rows[:, 2].astype(int), w, BUCKETS) for w in (np.ones(len(rows)), costs))
     lows, highs = np.zeros(BUCKETS), np.ones(BUCKETS)
-    for i in range(BUCKETS):
-        for j in range(i, BUCKETS):
-            parts = BUCKETS * (1 + pooled) if i == j else BUCKETS * (BUCKETS - 1)
-            n, total = counts[i : j + 1].sum(), sums[i : j + 1].sum()
-            ends = INTERVAL(n, total / n, math.log(parts / lower), math.log(parts / upper))
-            for b in range(BUCKETS):
-                if b == i == j or (pooled and b <= i):
-                    highs[b] = min(highs[b], ends.high)
-                if b == i == j or (pooled and b >= j):
-                    lows[b] = max(lows[b], ends.low)
+    runs = [(i, j) for i in range(BUCKETS) for j in range(i, BUCKETS) if j - i + 1 in (1, 2, 4, 8)]
+    parts = len(runs) if pooled else BUCKETS
+    for i, j in runs:
+        n, total = counts[i : j + 1].sum(), sums[i : j + 1].sum()
+        ends = INTERVAL(n, total / n, math.log(parts / lower), math.log(parts / upper))
+        for b in range(BUCKETS):
+            if b == i == j or (pooled and b <= i):
+                highs[b] = min(highs[b], ends.high)
+            if b == i == j or (pooled and b >= j):
+                lows[b] = max(lows[b], ends.low)
     return np.array([lows, highs])
 
 

@@ -12,7 +12,7 @@ from stagewise.engine.layout import CAPACITY
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.arms import split_delta
 from stagewise.models.average_bounds import LOG_WEIGHTS, LOWER_ETAS, UPPER_ETAS
-from stagewise.models.context import compute_action_shares
+from stagewise.models.context import compute_action_shares, compute_upper_shares
 from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.policy import PlayedAction, PolicyState
 from stagewise.problem.errors import ErrorCode
@@ -20,6 +20,7 @@ from stagewise.problem.errors import ErrorCode
 SAFE = sw.SafeAction(arm=0, reward=0.05, cost={"opt_out": 0.01, "spend": 0.1})
 LIMITS = {"opt_out": 0.02, "spend": 0.4}
 UPPER, OTHER = (0.05 * share for share in split_delta(2))  # of δ, for each cost's upper ends, and every other end
+UPPERS = 0.9 * np.array([0.05, 0.475, 0.475])  # of UPPER: the declared safe action's upper end has little
 
 
 def policy(**settings: Any) -> SafeContextPosteriorSampling:
@@ -82,7 +83,7 @@ def test_a_rate_is_the_interval_of_its_own_plays() -> None:
     low, high = bounds_of(made, state, sw.ContextVector([-0.5, 0.9]))
     for signal in (0, 1):
         for action in range(3):
-            ends = interval(40, float(seen[action::3, signal].mean()), 0.3 * OTHER, 0.3 * UPPER)
+            ends = interval(40, float(seen[action::3, signal].mean()), 0.3 * OTHER, UPPERS[action] * UPPER)
             assert (low[1 + signal, action], high[1 + signal, action]) == pytest.approx(ends, abs=1e-9)
 
 
@@ -94,7 +95,7 @@ def test_segments_have_rates_of_their_own_and_the_later_ones_less_of_delta() -> 
         for _ in range(50):
             state = made.learn_in_place(state, played(made, 1, context), np.zeros(3))
     highs = [bounds_of(made, state, sw.ContextVector([0.0, 0.0], segments=[9, s]))[1, 1, 1] for s in (7, 2**52 - 1, 8)]
-    expected = [interval(50, 0.0, 1.0, 0.3 * UPPER / (i * (i + 1)))[1] for i in (1, 2)]
+    expected = [interval(50, 0.0, 1.0, UPPERS[1] * UPPER / (i * (i + 1)))[1] for i in (1, 2)]
     assert highs == pytest.approx([*expected, 1.0], abs=1e-9)
     assert (
         bounds_of(made, state, sw.ContextVector([0.0, 0.0], segments=[9, 8]))[1, 2, 1] < 0.2
@@ -113,7 +114,7 @@ def test_room_for_segments_grows_and_nothing_is_lost() -> None:
     assert made.fits(state.memory)
     for order, (segment, count) in enumerate(seen.items(), start=1):
         high = bounds_of(made, state, sw.ContextVector(segments=[segment]))[1, 1, 2]
-        share = 0.3 * UPPER / (order * (order + 1))
+        share = UPPERS[2] * UPPER / (order * (order + 1))
         assert high == pytest.approx(interval(count, 0.0, 1.0, share)[1], abs=1e-9)
 
 
@@ -179,7 +180,9 @@ def test_actions_that_come_later_leave_the_others_as_they_are() -> None:
 
 def test_delta_is_shared_out_and_no_more_than_that() -> None:
     for launched, actions in ((3, 3), (2, 50), (1, 1)):
-        assert compute_action_shares(actions, launched).sum() <= 1.0 + 1e-12
+        shares = compute_action_shares(actions, launched)
+        assert shares.sum() <= 1.0 + 1e-12
+        assert compute_upper_shares(shares, launched, 0).sum() <= 1.0 + 1e-12
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,7 @@ def test_only_a_problem_takes_proposals() -> None:
 
 def test_a_contradiction_holds_all_of_a_proposal_back() -> None:
     agent = sw.Agent(campaign(limits={"opt_out": sw.Limit(0.6, safe_bound=0.001)}), seed=1)
-    agent.learn_log_frame({"action": ["nothing"] * 400, "click": [0.0] * 400, "opt_out": [1.0, 0.0] * 200})
+    agent.learn_log_frame({"action": ["nothing"] * 900, "click": [0.0] * 900, "opt_out": [1.0, 0.0] * 450})
     for call in ({"propose": {"offer": 0.6, "nothing": 0.4}}, {"scores": {"digest": 0.1, "offer": 0.4, "sale": 0.1}}):
         decision: Any = agent.decide(**call)
         assert (shares(decision), decision.reason) == ({"nothing": 1.0}, sw.FallbackReason.ASSUMPTION_CONTRADICTED)

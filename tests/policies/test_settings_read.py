@@ -57,6 +57,7 @@ OTHER: dict[str, Any] = {
     "bounds_solver_gap": False,
     "mean_cost_bound": 0.4,
     "cost_class": [[0.1, 0.2, 0.6], [0.1, 0.3, 0.2]],
+    "cost_noise": {"cost": 0.1},
     "cost_confidence_scale": 1.5,
     "delta": 0.01,
     "dimension": 3,

@@ -232,8 +232,8 @@ def test_registered_tables_count_in_the_report() -> None:
 
 
 def test_while_an_alert_is_open_or_acknowledged_tables_are_as_single_decisions(tmp_path: Path) -> None:
-    bad = {"age": [40.0] * 4_000, "country": ["NZ"] * 4_000, "action": ["plain"] * 4_000}
-    bad |= {"opt_out": ([1.0] * 4 + [0.0] * 46) * 80, "spend": [0.0] * 4_000}
+    bad = {"age": [40.0] * 8_000, "country": ["NZ"] * 8_000, "action": ["plain"] * 8_000}
+    bad |= {"opt_out": ([1.0] * 4 + [0.0] * 46) * 160, "spend": [0.0] * 8_000}
     users = build_users(10) | {"wanted": ["photo", "offer"] * 5, "country": ["NZ"] * 10}
     agent, alone = sw.Agent(GUARD, seed=7), sw.Agent(GUARD, seed=7)
     for one in (agent, alone):

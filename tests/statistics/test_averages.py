@@ -10,7 +10,7 @@ from tests.chance import allowed
 from tests.sizes import sized
 
 from stagewise.engine.compile import Floats
-from stagewise.models.average_bounds import FALLS, LOG_WEIGHTS, LOWER_ETAS, RISES, UPPER_ETAS
+from stagewise.models.average_bounds import FACTORS, LOG_WEIGHTS, LOWER_ETAS, TERMS, UPPER_ETAS
 
 pytestmark = pytest.mark.long
 LEVEL, EVERY, THEN = 0.2, 200, 5  # checked at each of the first outcomes, then at every fifth
@@ -44,7 +44,7 @@ def count_misses(adversary: Adversary, runs: int, rounds: int) -> Misses:
     smallest += 1.0
     missed = np.zeros((4, runs), bool)
     weights, (up, low) = np.array(LOG_WEIGHTS)[:, None], (np.array(e)[:, None] for e in (UPPER_ETAS, LOWER_ETAS))
-    falls, rises, most = np.array(FALLS)[:, None], np.array(RISES)[:, None], math.log(1.0 / LEVEL)
+    falls, rises, most = (*(np.abs(FACTORS).reshape(2, TERMS, 1)), math.log(1.0 / LEVEL))
     for i in range(1, rounds + 1):
         means = adversary(i, seen, due, random.uniform(size=runs))
         seen, due = seen + (random.uniform(size=runs) < means), due + means

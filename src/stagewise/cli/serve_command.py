@@ -62,7 +62,7 @@ def serve(
         bool, typer.Option("--revert", help="Allow a file that returns to an earlier, less strict version.")
     ] = False,
     webhooks: Annotated[
-        Path | None, typer.Option(help="TOML file with a [[webhook]] for each receiver of stops, alerts and changes.")
+        Path | None, typer.Option(help="TOML file that declares receivers of stops, alerts and changes.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Log only failed requests.")] = False,
     workers: Annotated[

@@ -1,4 +1,4 @@
-"""`stagewise audit` and `stagewise keys`: the log and the keys of a server, in its store."""
+"""`stagewise audit`, `keys` and `store`: the log, the keys and the rows of a server's store."""
 
 import getpass
 from collections.abc import Iterator
@@ -18,12 +18,14 @@ audit_app = typer.Typer(no_args_is_help=True, help="Verify, explain, replay, exp
 StoreArgument = Annotated[
     str, typer.Argument(metavar="STORE", help="The server's store: a file such as server.db, or postgresql://…")
 ]
-keys_app = typer.Typer(no_args_is_help=True, help="List, add or revoke the keys of a server.")
+keys_app = typer.Typer(
+    no_args_is_help=True, help="List, add or revoke the keys of a server, or rotate its log's secret."
+)
 KeyNameArgument = Annotated[str, typer.Argument(help="Name of the key.")]
 ExperimentArgument = Annotated[str, typer.Argument(help="The name of an experiment.")]
 
 
-store_app = typer.Typer(no_args_is_help=True, help="Remove old rows, erase users, or restore the store of a server.")
+store_app = typer.Typer(no_args_is_help=True, help="Remove old rows, erase users, or prepare a restored store.")
 ReasonOption = Annotated[str, typer.Option(help="The reason, for the log.")]
 
 
@@ -77,9 +79,10 @@ def verify(
     typer.echo(f"{result.seals:,} seals are intact; {result.unsealed:,} rows are not sealed yet; {result.receipt}")
     if result.removed:
         typer.echo(
-            f"The rows up to seal {result.removed:,} were removed. Evident of them: the chain of their seals, and that "
-            "no change of controls, problems, keys or secrets among them was altered. Not evident: what the others "
-            "said, and that the checkpoint is their fold; a backup from before the removal shows both."
+            f"The rows up to seal {result.removed:,} were removed. Verified: the chain of their seals, and that no "
+            "change of controls, problems, keys or secrets among them was altered. Not verifiable any more: the "
+            "content of the other rows, and that the checkpoint follows from them; a backup from before the removal "
+            "shows both."
         )
     typer.echo(
         "Keep this receipt elsewhere: who can write everything can seal everything anew. Not evident: the last "
@@ -163,7 +166,7 @@ def replay(
         f"bit for bit, with {result.states:,} policy snapshots{failed}"
     )
     if result.missing:
-        typer.echo(f"{result.missing:,} cannot be made again: they follow from rows that were removed or erased")
+        typer.echo(f"{result.missing:,} cannot be repeated: they follow from rows that were removed or erased")
     if result.erased:
         typer.echo(f"{result.erased:,} are of users who were erased")
     if result.first_difference is not None:
@@ -244,14 +247,14 @@ def add_key(
 
 @keys_app.command("rotate")
 def rotate_keys(store: StoreArgument) -> None:
-    """Make a new secret for the codes of rows. Servers on PostgreSQL use it at once.
+    """Make a new secret for the rows' authentication codes. Servers on PostgreSQL use it at once.
 
     With SQLite, stop the server first.
 
     Example: stagewise keys rotate server.db
     """
     with open_existing_store(store, read_only=False) as opened:
-        typer.echo(f"rows have codes of secret {opened.rotate_writers_secret() + 1} from now on")
+        typer.echo(f"from now on, authentication codes of rows use secret {opened.rotate_writers_secret() + 1}")
 
 
 @keys_app.command("revoke")
@@ -270,10 +273,10 @@ def revoke_key(store: StoreArgument, name: KeyNameArgument) -> None:
 @store_app.command()
 def retain(
     store: StoreArgument,
-    older_than: Annotated[str, typer.Option(help="Remove rows older than this, such as 400d.")],
+    older_than: Annotated[str, typer.Option(help="Minimum age of the rows to remove, such as 400d.")],
     reason: ReasonOption = "retention",
 ) -> None:
-    """Remove old rows; the state that was learned from them stays. With SQLite, stop the server first.
+    """Remove old rows; what was learned from them is kept. With SQLite, stop the server first.
 
     Example: stagewise store retain server.db --older-than 400d
     """
@@ -284,18 +287,18 @@ def retain(
         seconds = parse_seconds(older_than, "--older-than")
         removal = remove_old_rows(opened, opened.now() - round(seconds * 1e6), get_actor(), reason)
         if removal is None:
-            typer.echo("no seal is older: nothing was removed")
+            typer.echo("no sealed rows are older: nothing was removed")
             return
-        typer.echo(f"the rows up to seal {removal.seal:,} are removed; the states at that seal stand for them")
+        typer.echo(f"the rows up to seal {removal.seal:,} are removed; checkpoints keep what was learned")
 
 
 @store_app.command()
 def erase(
     store: StoreArgument,
-    user: Annotated[str, typer.Argument(help="Your name of the user, as given with each decision.")],
+    user: Annotated[str, typer.Argument(help="The user's name, as given with each decision.")],
     reason: ReasonOption = "request of the user",
 ) -> None:
-    """Erase the contexts of a user. Exit code 1 if outcomes are pending: run it again later.
+    """Erase the contexts of a user. Exit code 1 if outcomes are pending; then run it again later.
 
     With SQLite, stop the server first.
 

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from stagewise.engine.compile import Floats
+from stagewise.engine.compile import Floats, as_python
 from stagewise.models.drifting_rates import JUMPING_RATES, MOVING_RATES
 from stagewise.models.drifting_ridge import DRIFTING_RIDGE
 from stagewise.models.drifting_scores import JUMPING_SCORES, MOVING_SCORES
@@ -25,13 +25,15 @@ from stagewise.models.per_action_ridge import PER_ACTION_RIDGE
 from stagewise.models.rare_events import TABLE
 from stagewise.models.regression import JOINT
 from stagewise.models.score_rates import SCORE_RATES
-from stagewise.models.segment_rates import CELL_SIZE, SEGMENT_RATES
+from stagewise.models.segment_rates import CELL_SIZE, SEGMENT_RATES, count_runs
 
 SignalModel = Literal["linear", "rates"]
 CostModel = Literal["linear", "rates", "logistic"]
 NOISE = 0.5  # of numbers in a range of length 1
 SMALLEST_RATE = 1e-6  # smallest prior rate
 RESERVED = 0.1  # of δ, for actions that come later
+UNUSED = 0.05  # of the upper ends of initial actions, for a safe action whose cost is declared
+COUNT_RUNS = as_python(count_runs)
 
 
 class Buckets(NamedTuple):
@@ -93,20 +95,17 @@ class Signal(NamedTuple):
         return ModelBlockSpec(LOGISTIC, (self.signal, 1, size, 0, 0, 0, shares.size, 0), numbers)
 
     def rates(
-        self,
-        column: int,
-        shares: Floats,
-        drift: Sequence[float] = (),
-        buckets: Buckets | None = None,
+        self, column: int, shares: Floats, uppers: Floats, drift: Sequence[float] = (), buckets: Buckets | None = None,
         noise: float = 0.0,
-    ) -> ModelBlockSpec:
+    ) -> ModelBlockSpec:  # fmt: skip
         """Return rates, by the segment or the bucket in a column of the rows; −1: by action alone.
 
-        `drift` is empty where means are constant, or what `models.epochs` reads; 0 is the noise of bounded outcomes.
+        `uppers` are the shares of upper ends. `drift` is empty where means are constant, or what `models.epochs` reads;
+        0 is the noise of bounded outcomes.
         """
         drift = [0.0] * NOISE_AT + [noise] if noise > 0.0 and not len(drift) else drift
-        shares, first = shares if buckets is None else shares * buckets.share, [self.low, self.declared]
-        numbers = np.concatenate([first, [self.lower, self.upper], -np.log(shares), np.array(drift)])
+        spent = -np.log(np.concatenate([shares, uppers]) * (1.0 if buckets is None else buckets.share))
+        numbers = np.concatenate([[self.low, self.declared, self.lower, self.upper], spent, np.array(drift)])
         if self.forgetting:
             numbers = np.concatenate([numbers, np.array(self.forgetting)])
             integers = self.signal, 1, shares.size, FORGETTING_CELL_SIZE, 1, 0, column, 0
@@ -125,7 +124,7 @@ class Signal(NamedTuple):
         if column >= 0:
             numbers[2] += math.log(2.0)  # the other half is that of the test of all segments together
         if pooled:
-            numbers[2:4] -= math.log(2.0)  # there are no runs, so single buckets have all
+            numbers[2:4] += math.log(count / COUNT_RUNS(count))  # only single buckets are used, so they have all
         return ModelBlockSpec(JUMPING_SCORES if count else JUMPING_RATES, integers, numbers)
 
 
@@ -139,3 +138,18 @@ def compute_action_shares(actions: int, initial_actions: int) -> Floats:
     return np.concatenate(
         [np.full(initial_actions, (1.0 - RESERVED) / initial_actions), RESERVED / (later * (later + 1.0))]
     )
+
+
+def compute_upper_shares(shares: Floats, initial_actions: int, safe_index: int) -> Floats:
+    """Return the shares of upper ends where the safe action's cost is declared: it has little, as its end is not used.
+
+    Its end is used only after data have contradicted the declaration and a person has acknowledged that.
+
+    >>> compute_upper_shares(compute_action_shares(3, 2), 2, 0).round(3)
+    array([0.045, 0.855, 0.05 ])
+    """
+    uppers, others = shares.copy(), initial_actions - 1
+    if others > 0 and safe_index < initial_actions:
+        uppers[:initial_actions] = (1.0 - UNUSED) * (1.0 - RESERVED) / others
+        uppers[safe_index] = UNUSED * (1.0 - RESERVED)
+    return uppers

@@ -44,6 +44,7 @@ from stagewise.models.epochs import (
 from stagewise.models.jumps import LEVELS, forget_jumping, get_forgotten, learn_jumping, update_jumping
 from stagewise.models.rate_changes import find_pooled_shifts, restart_actions
 from stagewise.models.segment_rates import (
+    CELL_LEVELS,
     LEAST,
     NUMBERS,
     OFFSET,
@@ -52,7 +53,6 @@ from stagewise.models.segment_rates import (
     SLOT_HEADER_SIZE,
     SLOT_SIZE,
     SLOTS,
-    SPENT,
     CellReading,
     RatesBlock,
     SegmentRatesDiagnostics,
@@ -72,7 +72,7 @@ class EpochView(NamedTuple):
 
 @kernel
 def get_epochs(block: RatesBlock, settings: Floats, memory: Floats) -> EpochView:
-    at = block.settings + NUMBERS + block.size
+    at = block.settings + NUMBERS + 2 * block.size
     return EpochView(memory[block.memory + 1 : block.memory + 1 + HEADER_SIZE], settings[at : at + SETTINGS_SIZE])
 
 
@@ -207,14 +207,14 @@ class MovingRatesDiagnostics(SegmentRatesDiagnostics):
     def forget(
         self, block: Any, settings: Floats, memory: Floats, index: int, since: float, changed: float = 0.0
     ) -> None:
-        at, view = block.settings, EPOCHS_OF(block, settings, memory)
+        view = EPOCHS_OF(block, settings, memory)
         for number in range(SLOTS(block, memory)):
             slot = OFFSET(block, number)
             first = slot + SLOT_HEADER_SIZE + CELL_SIZE * index
             if memory[first] > 0.0:
-                cell, spent = memory[first : first + CELL_SIZE], SPENT(block, settings, index, memory[slot + 1])
+                cell, levels = memory[first : first + CELL_SIZE], CELL_LEVELS(block, settings, index, memory[slot + 1])
                 cell[CHANGED] = changed or cell[CHANGED]
-                self.forget_cell(view, since, settings[at + 2] + spent, settings[at + 3] + spent, cell)
+                self.forget_cell(view, since, levels.low, levels.high, cell)
 
     def list_bounds(self, block: Any, settings: Floats, memory: Floats, time: float) -> list[AgedBound]:
         view, low, numbers = EPOCHS_OF(block, settings, memory), float(LEAST(block, settings)), None
@@ -241,7 +241,7 @@ class MovingRatesDiagnostics(SegmentRatesDiagnostics):
                 continue
             longest = FIND_LONGEST(cell)
             count, total = cell[longest : longest + 2].tolist()
-            high = settings[block.settings + 3] + SPENT(block, settings, action, memory[slot + 1])
+            high = CELL_LEVELS(block, settings, action, memory[slot + 1]).high
             age = self.measure_age(view, time, float(high), longest, cell)
             changed = float(cell[CHANGED] or has_forgotten * age.begin)
             ends = predict_ends(low, count, total, float(cell[AT]), time, age)

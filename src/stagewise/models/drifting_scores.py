@@ -15,7 +15,6 @@ begin at different times.
     settings: as in `models.drifting_rates`
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,14 +49,14 @@ from stagewise.models.epochs import (
     compute_low_now,
     get_begin,
 )
-from stagewise.models.score_rates import GROWTH, ROUNDING, SCORE_RATES, find_steepest, get_bucket_cell
+from stagewise.models.score_rates import GROWTH, ROUNDING, SCORE_RATES, find_steepest, get_bucket_cell, is_run
 from stagewise.models.segment_rates import (
     LEAST,
-    NUMBERS,
     SLOT_HEADER_SIZE,
     CellReading,
     RatesBlock,
     build_rates,
+    compute_levels,
     copy_to_more_actions,
     get_slot_offset,
     slot_size,
@@ -134,7 +133,7 @@ def learn_moving_bucket(
 def renew_runs(block: RatesBlock, view: EpochView, action: int, time: float, settings: Floats, memory: Floats) -> None:
     """Write the least upper end, at a time, of the runs of two buckets or more that begin at each bucket."""
     count, runs, slope = block.buckets, get_runs(block, memory, action).row, view.settings[SLOPE] / view.settings[STEP]
-    high = settings[block.settings + 3] + settings[block.settings + NUMBERS + action] + math.log(count * (count - 1.0))
+    high = compute_levels(block, settings, action, 1.0).high
     runs[RENEWED_EPOCH], runs[RENEWED_AT] = view.header[NEWEST], time
     for first in range(count):
         runs[FIRST_RUN + first] = 0.0
@@ -149,7 +148,8 @@ def renew_runs(block: RatesBlock, view: EpochView, action: int, time: float, set
                 total += memory[at + 1]
                 times += memory[at + 2]
                 added = view.settings[BUDGET] + slope * (time - begin - times / pulls)
-                if last > first and total / pulls + added < 1.0 - runs[FIRST_RUN + first]:  # upper ≥ mean
+                is_longer = last > first and is_run(first, last)
+                if is_longer and total / pulls + added < 1.0 - runs[FIRST_RUN + first]:  # upper ≥ mean
                     upper = compute_average_upper(pulls, total, high + compute_log_share(int(epoch)))
                     runs[FIRST_RUN + first] = max(runs[FIRST_RUN + first], 1.0 - (upper + added))
 

@@ -65,7 +65,7 @@ def compute_weight(settings: Floats, at: int, age: float) -> float:
 @kernel
 def read_forgetting(block: RatesBlock, row: Floats, settings: Floats, memory: Floats, cell: int) -> CellReading:
     """Return what is known of a mean at the time of a row."""
-    at, pulls, mean = block.settings + NUMBERS + block.size, memory[cell + WEIGHT], memory[cell + RECENT]
+    at, pulls, mean = block.settings + NUMBERS + 2 * block.size, memory[cell + WEIGHT], memory[cell + RECENT]
     if not pulls > 0.0:
         return CellReading(0.0, 1.0, 0.0, 0.0)
     weight = max(compute_weight(settings, at, row[int(settings[at])] - memory[cell + NEWEST]), FAINTEST)
@@ -80,7 +80,7 @@ def learn_forgetting(
     block: RatesBlock, row: Floats, value: float, low: float, high: float, settings: Floats, memory: Floats, cell: int
 ) -> None:
     """Add an outcome to a cell; `low` and `high` are log 1/δ' of either end."""
-    at, first = block.settings + NUMBERS + block.size, memory[cell + PULLS] == 1.0
+    at, first = block.settings + NUMBERS + 2 * block.size, memory[cell + PULLS] == 1.0
     time = row[int(settings[at])]
     newest = time if first else memory[cell + NEWEST]
     memory[cell + NEWEST] = max(time, newest)

@@ -32,13 +32,13 @@ from stagewise.models.epochs import NOISE
 from stagewise.models.intervals import draw_rate
 from stagewise.models.segment_rates import (
     BELOW,
+    CELL_LEVELS,
     LOW,
     MEAN,
     MET,
     NUMBERS,
     PULLS,
     SEGMENT_RATES,
-    SPENT,
     RatesBlock,
     SegmentRatesDiagnostics,
     build_rates,
@@ -51,7 +51,7 @@ OUTCOMES, SQUARES, HEADER_SIZE = 1, 2, 3  # before the slots
 
 @kernel
 def get_noise(block: RatesBlock, settings: Floats) -> float:
-    return settings[block.settings + NUMBERS + block.size + NOISE]
+    return settings[block.settings + NUMBERS + 2 * block.size + NOISE]
 
 
 @kernel
@@ -107,7 +107,7 @@ class NoisyRatesDiagnostics(SegmentRatesDiagnostics):
         rate: Any = super().forecast(block, features, settings, memory, arm, signal)
         noise, most = float(GET_NOISE(block, settings)), float(settings[block.settings]) + 1.0
         position = MET(block, memory) + 1.0 if rate.cell < 0 else float(memory[rate.cell + 1])
-        confidence = float(settings[block.settings + 3] + SPENT(block, settings, arm, position))
+        confidence = float(CELL_LEVELS(block, settings, arm, position).high)
 
         def upper(count: float) -> float:
             return min(rate.mean + noise * float(RADIUS(ANYTIME, count, confidence)), most) if count > 0.0 else most

@@ -5,8 +5,8 @@ with i ≥ b, and at least that over any run with j ≤ b, so that
 
     U_b = min U([i, j]) over i ≥ b, j ≥ i        L_b = max L([i, j]) over j ≤ b, i ≤ j
 
-for all b at once (docs/theory/averages.md). Half of δ' is for single buckets, half for the other runs; without pooling
-all of it is for single buckets. The ends of a single bucket are renewed at every outcome, those of longer runs whenever
+for all b at once (docs/theory/averages.md). Runs of 1, 2, 4, 8… buckets share δ' alike; without pooling single buckets
+have all of it. The ends of a single bucket are renewed at every outcome, those of longer runs whenever
 the action's outcomes have grown by a sixteenth. Where the ends of a bucket cross, its means do fall somewhere, and from
 then on the action is bounded by single buckets.
 
@@ -15,8 +15,6 @@ then on the action is bounded by single buckets.
               that end there | 1 − the high of those that begin there
     settings: as in `models.segment_rates`
 """
-
-import math
 
 import numpy as np
 
@@ -34,14 +32,13 @@ from stagewise.models.segment_rates import (
     LEAST,
     LOW,
     MEAN,
-    NUMBERS,
     PULLS,
     RATES,
     SLOT_HEADER_SIZE,
     RatesBlock,
     SegmentRatesDiagnostics,
     check_rates,
-    compute_spent,
+    compute_levels,
     copy_to_more_actions,
     find_slot_of_row,
     get_cell,
@@ -113,11 +110,8 @@ def learn_score_rates(
     first = get_bucket_cell(block, bucket, number)
     memory[first + PULLS] += 1.0
     memory[first + MEAN] += (observed[0] - settings[block.settings] - memory[first + MEAN]) / memory[first + PULLS]
-    spent = compute_spent(block, settings, number, 1.0)
-    at = block.settings
-    ends = compute_average_interval(
-        memory[first + PULLS], memory[first + MEAN], settings[at + 2] + spent, settings[at + 3] + spent
-    )
+    levels = compute_levels(block, settings, number, 1.0)
+    ends = compute_average_interval(memory[first + PULLS], memory[first + MEAN], levels.low, levels.high)
     memory[row + FIRST_END + bucket] = ends.low
     memory[row + FIRST_END + block.buckets + bucket] = 1.0 - ends.high
     memory[row + OUTCOMES] += 1.0
@@ -133,11 +127,15 @@ def is_pooled(block: RatesBlock, action: int, memory: Floats) -> bool:
 
 
 @kernel
+def is_run(first: int, last: int) -> bool:
+    """Return whether bounds of these buckets together are used: of 1, 2, 4, 8…"""
+    return (last - first + 1) & (last - first) == 0
+
+
+@kernel
 def renew_runs(block: RatesBlock, action: int, settings: Floats, memory: Floats) -> None:
     """Write the ends of every run of two buckets or more: the tightest that ends, and that begins, at each bucket."""
-    count, row, at = block.buckets, get_table_row(block, action), block.settings
-    spent = settings[at + NUMBERS + action] + math.log(count * (count - 1.0))
-    low_level, high_level = settings[at + 2] + spent, settings[at + 3] + spent
+    count, row, levels = block.buckets, get_table_row(block, action), compute_levels(block, settings, action, 1.0)
     lows, belows = row + FIRST_END + 2 * count, row + FIRST_END + 3 * count
     memory[row + RENEWED] = memory[row + OUTCOMES]
     for bucket in range(count):
@@ -148,9 +146,9 @@ def renew_runs(block: RatesBlock, action: int, settings: Floats, memory: Floats)
             first = get_bucket_cell(block, j, action)
             pulls += memory[first + PULLS]
             total += memory[first + PULLS] * memory[first + MEAN]
-            if j > i and pulls > 0.0:
-                memory[lows + j] = raise_to_average_lower(pulls, total, low_level, memory[lows + j])
-                high = lower_to_average_upper(pulls, total, high_level, 1.0 - memory[belows + i])
+            if j > i and is_run(i, j) and pulls > 0.0:
+                memory[lows + j] = raise_to_average_lower(pulls, total, levels.low, memory[lows + j])
+                high = lower_to_average_upper(pulls, total, levels.high, 1.0 - memory[belows + i])
                 memory[belows + i] = max(memory[belows + i], 1.0 - high)
 
 

@@ -6,7 +6,8 @@
               the layout has the length of a cell and of what precedes the slots; models of means that drift have more
               (see `models.drifting_rates`)
     settings: low, declared bound of the safe action's mean, log 1/δ' of lower ends and of upper ends |
-              log 1/share of every action (K,) | those of `models.epochs`, where the mean drifts
+              log 1/share of every action's lower end (K,) and of its upper end (K,) | those of `models.epochs`, where
+              the mean drifts
 
 A segment gets a slot at its first outcome, by open addressing. The i-th takes δ'/i(i+1) of δ', so that the number of
 segments need not be known; without segments the only one takes all of δ'. Ends bound the average mean of the users who
@@ -126,13 +127,33 @@ def find_slot(block: RatesBlock, memory: Floats, segment: float) -> int:
     return -1
 
 
+class Levels(NamedTuple):
+    """log 1/δ' of the lower and of the upper end of a cell."""
+
+    low: float
+    high: float
+
+
 @kernel
-def compute_spent(block: RatesBlock, settings: Floats, action: int, position: float) -> float:
-    """Return log 1/share of δ' of an action in the segment that arrived at this position, from 1, or in a bucket."""
-    spent = settings[block.settings + NUMBERS + action]
+def count_runs(buckets: int) -> int:
+    """Return the number of runs of 1, 2, 4, 8… neighbouring buckets."""
+    count, length = 0, 1
+    while length <= buckets:
+        count += buckets - length + 1
+        length *= 2
+    return count
+
+
+@kernel
+def compute_levels(block: RatesBlock, settings: Floats, action: int, position: float) -> Levels:
+    """Return the levels of an action in the segment that arrived at this position, from 1, or in a run of buckets."""
+    at, spent = block.settings, 0.0
     if block.buckets > 0:
-        return spent + math.log((1.0 + block.pooled) * block.buckets)
-    return spent + math.log(position * (position + 1.0)) if block.column >= 0 else spent
+        spent = math.log(float(count_runs(block.buckets) if block.pooled == 1 else block.buckets))
+    elif block.column >= 0:
+        spent = math.log(position * (position + 1.0))
+    first = at + NUMBERS + action
+    return Levels(settings[at + 2] + settings[first] + spent, settings[at + 3] + settings[first + block.size] + spent)
 
 
 class CellReading(NamedTuple):
@@ -203,16 +224,16 @@ def build_rates(read_cell: Kernel, learn_cell: Kernel, draw_mean: Kernel = draw_
         observed: Floats, settings: Floats, memory: Floats, work: Floats,
     ) -> None:  # fmt: skip
         """Learn the outcome of an action in its context; a slot must be free."""
-        at, number, slot = block.settings, int(action[0]), find_slot_of_row(block, memory, action)
+        number, slot = int(action[0]), find_slot_of_row(block, memory, action)
         if slot < 0:
             return
         if block.column >= 0:
             assign_slot(block, memory, slot, action[block.column])
-        cell, spent = get_cell(block, slot, number), compute_spent(block, settings, number, memory[slot + 1])
-        value = observed[0] - settings[at]
+        cell, levels = get_cell(block, slot, number), compute_levels(block, settings, number, memory[slot + 1])
+        value = observed[0] - settings[block.settings]
         memory[cell + PULLS] += 1.0
         memory[cell + MEAN] += (value - memory[cell + MEAN]) / memory[cell + PULLS]
-        learn_cell(block, action, value, settings[at + 2] + spent, settings[at + 3] + spent, settings, memory, cell)
+        learn_cell(block, action, value, levels.low, levels.high, settings, memory, cell)
 
     @kernel
     def sample_rates(
@@ -390,7 +411,7 @@ def copy_to_more_actions(layout: Ints, old: RatesBlock, new: RatesBlock, memory:
 
 
 VIEW, SLOT_SIZE, CELL, FIND = as_python(view_rates), as_python(slot_size), as_python(get_cell), as_python(find_slot)
-FIND_SLOT, ASSIGN, SPENT = as_python(find_slot_of_row), as_python(assign_slot), as_python(compute_spent)
+FIND_SLOT, ASSIGN, CELL_LEVELS = as_python(find_slot_of_row), as_python(assign_slot), as_python(compute_levels)
 SLOTS, TALLIES, TALLY, OFFSET = (
     as_python(count_slots),
     as_python(fill_tallies),
@@ -456,7 +477,7 @@ class SegmentRatesDiagnostics(ModelDiagnostics):
         first = CELL(block, slot, arm)
         pulls, mean = (0.0, 0.0) if is_new else (float(memory[first]), float(memory[first + MEAN]))
         position = MET(block, memory) + 1.0 if is_new else float(memory[slot + 1])
-        ends = settings[block.settings + 2 : block.settings + 4] + SPENT(block, settings, arm, position)
+        ends = CELL_LEVELS(block, settings, arm, position)
 
         def upper(count: float) -> float:
             return low + (float(AVERAGE_ENDS(count, mean, *ends).high) if count > 0.0 else 1.0)

@@ -13,7 +13,15 @@ from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_COST_
 from stagewise.engine.memory import memory_size, start_memory
 from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.arms import compute_lows, split_delta
-from stagewise.models.context import NOISE, Buckets, CostModel, Signal, SignalModel, compute_action_shares
+from stagewise.models.context import (
+    NOISE,
+    Buckets,
+    CostModel,
+    Signal,
+    SignalModel,
+    compute_action_shares,
+    compute_upper_shares,
+)
 from stagewise.models.drifting_ridge import build_drift_settings
 from stagewise.models.logistic_fit import LARGEST_LOGISTIC
 from stagewise.models.model_block import ModelBlockSpec
@@ -285,6 +293,12 @@ class SafeContextPosteriorSampling(SafePolicy):
         initial = self.actions if initial is None else initial
         return compute_action_shares(self.actions, check_integer(initial, "initial_actions", rule, 1, self.actions))
 
+    @cached_property
+    def upper_shares(self) -> Floats:
+        """The share of δ of the upper end of every action, for a cost whose safe action's is declared."""
+        initial = self.actions if self.initial_actions is None else int(self.initial_actions)
+        return compute_upper_shares(self.shares, initial, int(self.safe_action.arm or 0))
+
     def build_blocks(self, safe: SafeAction, thresholds: Thresholds) -> tuple[ModelBlockSpec, ...]:
         """Return the model blocks of the signals."""
         size, bound, m = 1 + self.context, check_positive(self.norm_bound, "norm_bound"), thresholds.values.size
@@ -320,7 +334,9 @@ class SafeContextPosteriorSampling(SafePolicy):
                 if name in self.moduli:
                     drift = self.moduli[name].to_settings(self.width - 1, signal.prior, noise)
                 column = -1 if division < 0 else self.first_segment + division
-                blocks.append(signal.rates(column, self.shares, drift, self.buckets.get(name), noise))
+                is_declared = index > 0 and self.declared_costs[index - 1] < math.inf
+                uppers = self.upper_shares if is_declared else self.shares
+                blocks.append(signal.rates(column, self.shares, uppers, drift, self.buckets.get(name), noise))
         return tuple(blocks)
 
     def check_slope_scale(self) -> float:

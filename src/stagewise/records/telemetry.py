@@ -35,7 +35,7 @@ def record_decision(experiment: str, decision: Any, logger: Logger | None = None
         >>> import stagewise as sw
         >>> limits = {"opt_out": sw.Limit(0.02, safe_bound=0.0)}
         >>> names = ["nothing", "offer"]
-        >>> problem = sw.Problem(actions=names, safe="nothing", reward=sw.Reward("click"), limits=limits)
+        >>> problem = sw.Problem(action_names=names, safe_name="nothing", reward=sw.Reward("click"), limits=limits)
         >>> record_decision("messages", sw.Agent(problem).decide())
     """
     reason, action = decision.reason, decision.action

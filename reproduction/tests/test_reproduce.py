@@ -28,7 +28,7 @@ from stagewise_reproduction.run import find_failed, reproduce
 NAMES = [
     *("figure-1", "figure-linear-d3", "figure-linear-d5", "figure-2", "figure-3", "figure-4", "figure-4-appendix"),
     *("as-printed", "comparison", "lower-bound", "lower-bound-linear", "multi-constraint", "price-of-safety"),
-    *("safe-lucb", "unknown-baseline"),
+    *("rivals", "safe-lucb", "unknown-baseline"),
 ]
 
 

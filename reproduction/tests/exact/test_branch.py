@@ -8,7 +8,7 @@ from reproduction.tests.exact.norms_witness import best_over_directions, random_
 from tests.rules.cone_witness import random_columns
 
 from stagewise.rules.cone_program import compute_pessimistic_costs, find_best_mixture_in_cone, mix_back_to_safe
-from stagewise_reproduction.exact.box import BoxSet, bound_in_box
+from stagewise_reproduction.exact.box import Box, bound_in_box
 from stagewise_reproduction.exact.branch import find_best_by_norms, split_box
 from stagewise_reproduction.exact.norms import compute_bonuses, compute_slope, compute_value
 
@@ -75,7 +75,7 @@ def test_no_mixture_with_its_mean_in_the_box_exceeds_the_boxs_bound(seed: int, t
     norms, gains = random_norms(random, columns, two)
     shares = mix_back_to_safe(random.dirichlet(np.full(7, 0.3)), columns)
     mean = norms.whitened @ shares
-    box = BoxSet(mean - random.uniform(0.0, 0.5, size=3), mean + random.uniform(0.0, 0.5, size=3))
+    box = Box(mean - random.uniform(0.0, 0.5, size=3), mean + random.uniform(0.0, 0.5, size=3))
     answer = bound_in_box(columns, gains, norms, box)
     assert answer.bound >= worth(norms, shares) - 1e-9
     assert np.all(compute_pessimistic_costs(columns, answer.shares) <= columns.limits)
@@ -86,7 +86,7 @@ def test_a_box_that_no_mixture_reaches_is_ruled_out() -> None:
     columns = random_columns(random, 3, 1, 6)
     norms, gains = random_norms(random, columns, two=False)
     away = norms.whitened.max(axis=1) + 1.0
-    assert bound_in_box(columns, gains, norms, BoxSet(away, away + 1.0)).bound < -100.0
+    assert bound_in_box(columns, gains, norms, Box(away, away + 1.0)).bound < -100.0
 
 
 def test_the_bound_closes_on_a_small_box() -> None:
@@ -97,7 +97,7 @@ def test_the_bound_closes_on_a_small_box() -> None:
     mean = norms.whitened @ shares
     gaps = []
     for side in (1.0, 0.1, 0.01):
-        box = BoxSet(mean - side, mean + side)
+        box = Box(mean - side, mean + side)
         answer = bound_in_box(columns, gains, norms, box)
         gaps.append(answer.bound - (norms.estimates @ answer.shares + compute_bonuses(norms, mean)))
     assert gaps[0] > gaps[1] > gaps[2]
@@ -106,7 +106,7 @@ def test_the_bound_closes_on_a_small_box() -> None:
 
 @pytest.mark.parametrize("where", [-9.0, 0.25, 9.0])
 def test_halves_share_one_side_and_leave_nothing_out(where: float) -> None:
-    first, second = split_box(BoxSet(np.zeros(2), np.array([1.0, 2.0])), np.full(2, where))
+    first, second = split_box(Box(np.zeros(2), np.array([1.0, 2.0])), np.full(2, where))
     assert first.high[1] == second.low[1]
     assert 0.4 <= first.high[1] <= 1.6
     assert np.array_equal(first.low, np.zeros(2))

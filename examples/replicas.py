@@ -44,7 +44,7 @@ def serve(users: int = 2000, names: tuple[str, ...] = ("pod-1", "pod-22")) -> sw
     """Learn from all deciders until each has served its users; return the learner."""
     agent, processes = sw.Agent(POLICY, seed=7, name="campaign"), multiprocessing.get_context("spawn")
     inbox, answers = processes.Queue(), {name: processes.Queue() for name in names}
-    first = bytes(agent.snapshot())
+    first = bytes(agent.replica_snapshot())
     pods = [processes.Process(target=decider, args=(name, first, users, inbox, answers[name])) for name in names]
     for pod in pods:
         pod.start()
@@ -58,7 +58,7 @@ def serve(users: int = 2000, names: tuple[str, ...] = ("pod-1", "pod-22")) -> sw
             id_, signal, value = content
             agent.learn(id_, **{signal: value})
         elif kind == "snapshot":
-            answers[name].put(bytes(agent.snapshot()))
+            answers[name].put(bytes(agent.replica_snapshot()))
         else:
             working -= 1
     for pod in pods:
@@ -69,7 +69,7 @@ def serve(users: int = 2000, names: tuple[str, ...] = ("pod-1", "pod-22")) -> sw
 if __name__ == "__main__":
     learner = serve()
     decision = learner.decide(sw.ArmSet(len(MESSAGES)))
-    print(f"{decision.round} decisions, {learner.snapshot().version} changes of what is known")
+    print(f"{decision.round} decisions, {learner.replica_snapshot().version} changes of what is known")
     for message, share in zip([*MESSAGES, "nothing"], decision.probabilities, strict=True):
         if share > 0.0:
             print(f"{message}: {share:.0%}")

@@ -29,7 +29,7 @@ def main(folder: Path, run: str = "night", partitions: int = 7, scheduler: str =
     size = -(-count // partitions)
     parts = [{name: column[at : at + size] for name, column in users.items()} for at in range(0, count, size)]
     bag = dask.bag.from_sequence(parts, npartitions=partitions)
-    decided = bag.map_partitions(decide_partition, agent.snapshot(), run).compute(scheduler=scheduler)
+    decided = bag.map_partitions(decide_partition, agent.replica_snapshot(), run).compute(scheduler=scheduler)
     write_batches(folder / "dask.parquet", (batch for part in decided for batch in read_batches(part).batches))
     statuses = agent.register_frame(folder / "dask.parquet")
     agent.save(folder / "agent.json")  # the decisions count from now on: send them

@@ -32,7 +32,7 @@ def main(folder: Path, run: str = "night", partitions: int = 7, cores: int = 2) 
     agent = sw.Agent.load(folder / "agent.json")
     users = ray.data.read_parquet(str(folder / "users.parquet")).repartition(partitions)
     settings: dict[str, Any] = {"batch_format": "pyarrow", "batch_size": None, "concurrency": 1}
-    arguments = (bytes(agent.snapshot()), run)
+    arguments = (bytes(agent.replica_snapshot()), run)
     decided = users.map_batches(Decider, fn_constructor_args=arguments, **settings)
     decided.write_parquet(str(folder / "ray.parquet"), mode="overwrite")
     statuses = agent.register_frame(pyarrow.parquet.read_table(folder / "ray.parquet"))

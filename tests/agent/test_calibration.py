@@ -169,7 +169,10 @@ def test_stop_plays_the_safe_action_until_somebody_acknowledges_it(tmp_path: Pat
     decision = agent.decide(user)
     assert (decision.reason, decision.action) == (sw.FallbackReason.ASSUMPTION_CONTRADICTED, "nothing")
     assert decision.reason_details.details["found"] == Contradiction.MEAN_FORM
-    assert sw.Replica(agent.snapshot(), name="pod").decide(user).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
+    assert (
+        sw.Replica(agent.replica_snapshot(), name="pod").decide(user).reason
+        is sw.FallbackReason.ASSUMPTION_CONTRADICTED
+    )
     assert not agent.health().ok
     agent.acknowledge_alert(NAME, "Ana: known")
     assert agent.decide(user).reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED

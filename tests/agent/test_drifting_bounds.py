@@ -81,7 +81,9 @@ def test_buckets_of_a_score_have_the_bound_that_decisions_use(drift: Any) -> Non
     agent.learn_log_frame({**log, "click": rng.random(ROWS) < 0.1, "opt_out": rng.random(ROWS) < 0.1 * risk})
     digest = of_action(agent.report())["digest"]
     users = {"user_id": [0, 1, 2], "risk": [0.1, 0.5, 0.9], "one": [1.0] * 3}
-    table = sw.decide_frame(agent.snapshot(), users, run="x", now=float(log["at"][-1]), propose={"digest": "one"})
+    table = sw.decide_frame(
+        agent.replica_snapshot(), users, run="x", now=float(log["at"][-1]), propose={"digest": "one"}
+    )
     bounds = table["limit.opt_out.pessimistic_cost"]
     names = score.bucket_names
     assert digest.segment == names[int(np.argmax(bounds))]

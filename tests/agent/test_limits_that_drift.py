@@ -73,7 +73,7 @@ def test_the_bound_of_one_by_one_a_log_a_file_and_a_snapshot_is_the_same(tmp_pat
     whole.learn_log_frame(log, context={"at": "at"})
     whole.save(tmp_path / "agent.json")
     loaded = sw.Agent.load(tmp_path / "agent.json")
-    replica = sw.Replica(whole.snapshot(), name="pod")
+    replica = sw.Replica(whole.replica_snapshot(), name="pod")
     late = END + 10 * DAY
     decided = [agent.decide(propose="offer", now=late) for agent in (whole, loaded, replica)]
     whole.learn(decided[0], click=True, opt_out=False)

@@ -84,7 +84,7 @@ def test_stop_plays_the_safe_action_until_somebody_acknowledges_it() -> None:
     assert (decision.reason, decision.action) == (sw.FallbackReason.ASSUMPTION_CONTRADICTED, "plain")
     assert decision.reason_details.details["found"] == Contradiction.MISMATCH
     assert not agent.health().ok
-    replica = sw.Replica(agent.snapshot(), name="pod")
+    replica = sw.Replica(agent.replica_snapshot(), name="pod")
     assert replica.decide(user).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     agent.acknowledge_alert(NAME, "Ana: known")
     assert agent.decide(user).reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED

@@ -35,7 +35,7 @@ def build_folder(folder: Path) -> list[dict[str, Any]]:
     agent.save(folder / "agent.json")
     night.write_users(folder / "users.parquet", USERS)
     (users,) = read_batches(folder / "users.parquet").batches
-    rows = read_rows(sw.decide_frame(agent.snapshot(), users, run="night"))
+    rows = read_rows(sw.decide_frame(agent.replica_snapshot(), users, run="night"))
     assert len({row["propensity"] for row in rows}) > 1
     return rows
 

@@ -25,7 +25,7 @@ def test_partitions_change_nothing(tmp_path: Path, partitions: int) -> None:
 
 def test_a_task_that_is_tried_again_changes_nothing(tmp_path: Path) -> None:
     expected = build_folder(tmp_path)
-    snapshot, failed = sw.Agent.load(tmp_path / "agent.json").snapshot(), tmp_path / "failed"
+    snapshot, failed = sw.Agent.load(tmp_path / "agent.json").replica_snapshot(), tmp_path / "failed"
 
     def decide(users: Any) -> Any:
         decided = sw.decide_frame(snapshot, users, run="night")

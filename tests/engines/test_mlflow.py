@@ -24,13 +24,13 @@ def uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     mlflow.create_experiment("messages", artifact_location=(tmp_path / "models").as_uri())
     mlflow.set_experiment("messages")
-    snapshot = sw.Agent.load(tmp_path / "agent.json").snapshot()
+    snapshot = sw.Agent.load(tmp_path / "agent.json").replica_snapshot()
     with mlflow.start_run():
         return str(log_model(snapshot, "policy").model_uri)
 
 
 def test_a_model_that_is_loaded_decides_the_same_bytes(tmp_path: Path, uri: str) -> None:
-    snapshot = sw.Agent.load(tmp_path / "agent.json").snapshot()
+    snapshot = sw.Agent.load(tmp_path / "agent.json").replica_snapshot()
     users = pd.read_parquet(tmp_path / "users.parquet")
     model = mlflow.pyfunc.load_model(uri)
     expected = sw.decide_frame(snapshot, users, run="night")
@@ -47,7 +47,7 @@ def test_sparks_function_decides_the_same(tmp_path: Path, uri: str) -> None:
     sql = pytest.importorskip("pyspark.sql")
     from pyspark.sql.functions import struct
 
-    snapshot = sw.Agent.load(tmp_path / "agent.json").snapshot()
+    snapshot = sw.Agent.load(tmp_path / "agent.json").replica_snapshot()
     expected = sw.decide_frame(snapshot, pd.read_parquet(tmp_path / "users.parquet"), run="night")
     spark = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     try:

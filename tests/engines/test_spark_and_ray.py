@@ -34,7 +34,7 @@ def test_a_task_of_spark_that_is_tried_again_changes_nothing(tmp_path: Path) -> 
     import stagewise as sw
 
     expected, failed = build_folder(tmp_path), tmp_path / "failed"
-    snapshot = sw.Agent.load(tmp_path / "agent.json").snapshot()
+    snapshot = sw.Agent.load(tmp_path / "agent.json").replica_snapshot()
     task = on_spark.build_task(bytes(snapshot), "night")
 
     def decide(batches: Any) -> Any:
@@ -61,7 +61,7 @@ def test_a_task_of_ray_that_is_tried_again_changes_nothing(tmp_path: Path) -> No
     import stagewise as sw
 
     expected, failed = build_folder(tmp_path), tmp_path / "failed"
-    content = bytes(sw.Agent.load(tmp_path / "agent.json").snapshot())
+    content = bytes(sw.Agent.load(tmp_path / "agent.json").replica_snapshot())
 
     def decide(users: Any) -> Any:
         decided = sw.decide_frame(sw.Snapshot.from_bytes(content), users, run="night")

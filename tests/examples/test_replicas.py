@@ -21,7 +21,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_two_processes_decide_and_one_learns(example: Any) -> None:
     agent = example.serve(users=120)
     assert (agent.round, agent.pending_count, agent.buffered_count) == (240, 0, 0)
-    assert agent.snapshot().version == 480, "each of two signals by itself"
+    assert agent.replica_snapshot().version == 480, "each of two signals by itself"
     stretches = [met.pairs for met in agent._identity.seen_rounds.values()]
     assert stretches == [[(0, 120)], [(0, 120)]]
     assert float(agent.decide(example.sw.ArmSet(3)).pessimistic_cost[0]) <= 0.02

@@ -51,7 +51,7 @@ def remembered(agent: sw.Agent) -> tuple[Any, ...]:
 
 def decided(agent: sw.Agent) -> Any:
     """Return a decision of a replica, as it is sent."""
-    replica = sw.Replica(agent.snapshot(), name="pod", round=agent.round)
+    replica = sw.Replica(agent.replica_snapshot(), name="pod", round=agent.round)
     return replica.decide(sw.ArmSet(3) if pulls(agent.policy) else EYE).to_dict()
 
 

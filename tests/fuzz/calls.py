@@ -28,7 +28,7 @@ PULLS = sw.OPB(arms=2, safe_action=SAFE_ARM, threshold=0.5)
 RAYS = sw.LCLUCB(safe_action=SAFE, threshold=0.5, noise=0.1)
 
 WINDOWS = {"cost": sw.OutcomeWindow("7d", missing=0.0)}
-SNAPSHOT = sw.Agent(PULLS).snapshot()
+SNAPSHOT = sw.Agent(PULLS).replica_snapshot()
 
 LOGGED = sw.Problem(
     action_names=["no", "yes"],
@@ -306,7 +306,7 @@ CONSTRUCTORS: dict[str, Call] = {
     "decide_frame": Call(
         sw.decide_frame,
         {
-            "snapshot": sw.Agent(LOGGED).snapshot(),
+            "snapshot": sw.Agent(LOGGED).replica_snapshot(),
             "users": {"user_id": [1, 2], "age": [0.5, 0.1]},
             "id": "user_id",
             "run": "night",

@@ -118,7 +118,10 @@ def test_one_by_one_a_log_a_file_and_a_replica_are_the_same(tmp_path: Path) -> N
     assert one.state.memory.tobytes() == whole.state.memory.tobytes()
     whole.learn_log_frame({**make_log(2000), "at": make_log(2000)["at"] + 260 * DAY})
     whole.save(tmp_path / "agent.json")
-    late, others = START + 370 * DAY, [sw.Agent.load(tmp_path / "agent.json"), sw.Replica(whole.snapshot(), name="pod")]
+    late, others = (
+        START + 370 * DAY,
+        [sw.Agent.load(tmp_path / "agent.json"), sw.Replica(whole.replica_snapshot(), name="pod")],
+    )
     decisions = [agent.decide({"age": 0.2}, propose="offer", now=late) for agent in (whole, *others)]  # type: ignore[attr-defined]
     assert decisions[0].probabilities == decisions[1].probabilities == decisions[2].probabilities
     older = whole.decide({"age": 0.2}, propose="offer", now=late + 200 * DAY)

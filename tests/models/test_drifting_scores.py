@@ -106,7 +106,7 @@ def test_one_by_one_a_log_a_file_and_a_replica_decide_alike(tmp_path: Path, drif
         one.learn(decision, click=True, opt_out=opt_out, now=now)
     whole.save(tmp_path / "agent.json")
     late, sharing = float(log["at"][-1]) + DAY, [whole, sw.Agent.load(tmp_path / "agent.json")]
-    sharing.append(sw.Replica(whole.snapshot(), name="pod"))  # type: ignore[arg-type]
+    sharing.append(sw.Replica(whole.replica_snapshot(), name="pod"))  # type: ignore[arg-type]
     costs = [agent.decide({"risk": 0.1}, propose="offer", now=late).probabilities for agent in sharing]
     assert costs[0] == costs[1] == costs[2]
     assert 0.0 < costs[0]["offer"] <= 1.0

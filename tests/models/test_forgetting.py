@@ -103,14 +103,19 @@ def test_one_by_one_a_log_a_file_and_a_replica_are_the_same(tmp_path: Path, cont
     whole.learn_log_frame({**log, "action": ["nothing"] * 200, **{name: [30.0] * 200 for name in user}})
     assert one.state.memory.tobytes() == whole.state.memory.tobytes()
     whole.save(tmp_path / "agent.json")
-    late, others = START + 50 * DAY, [sw.Agent.load(tmp_path / "agent.json"), sw.Replica(whole.snapshot(), name="pod")]
+    late, others = (
+        START + 50 * DAY,
+        [sw.Agent.load(tmp_path / "agent.json"), sw.Replica(whole.replica_snapshot(), name="pod")],
+    )
     decisions = [agent.decide(user, propose="nothing", now=late) for agent in (whole, *others)]  # type: ignore[attr-defined]
     assert len({(one.optimistic_reward, one.estimated_reward) for one in decisions}) == 1
     assert decisions[0].reward_guarantee is RewardGuarantee.FORGETTING
     again = sw.Decision.from_dict(decisions[0].to_dict())
     assert again.to_dict() == decisions[0].to_dict()
     assert again.reward_guarantee is RewardGuarantee.FORGETTING  # type: ignore[attr-defined]
-    table = sw.decide_frame(whole.snapshot(), {"user_id": [1], **{name: [30.0] for name in user}}, run="x", now=late)
+    table = sw.decide_frame(
+        whole.replica_snapshot(), {"user_id": [1], **{name: [30.0] for name in user}}, run="x", now=late
+    )
     assert table["reward_guarantee"].tolist() == ["forgetting"]
     constant = sw.Agent(build(None, context=context), seed=1).decide(user, now=late)
     assert constant.reward_guarantee is RewardGuarantee.PROVED

@@ -120,7 +120,7 @@ def test_a_table_and_single_decisions_have_the_same_bounds() -> None:
     agent, log = sw.Agent(build("1.5/30d"), seed=1), make_log()
     agent.learn_log_frame(log)
     now = START + 10 * DAY
-    table = sw.decide_frame(agent.snapshot(), {"user_id": [1]}, run="night", now=now)
+    table = sw.decide_frame(agent.replica_snapshot(), {"user_id": [1]}, run="night", now=now)
     alone = agent.decide(now=now, id="night:1")
     assert table["limit.minutes.pessimistic_cost"].tolist() == [alone.pessimistic_cost[0]]
     assert table["probability.bike"].tolist() == [alone.probabilities["bike"]]

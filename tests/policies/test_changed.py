@@ -122,13 +122,13 @@ def test_a_problem_in_toml_is_no_saved_agent_and_says_how_to_make_one(saved: Pat
 
 def test_a_replica_goes_on_after_an_action_was_added() -> None:
     agent = sw.Agent(problem(), seed=1)
-    replica = sw.Replica(agent.snapshot(), name="pod")
-    before = agent.snapshot()
+    replica = sw.Replica(agent.replica_snapshot(), name="pod")
+    before = agent.replica_snapshot()
     agent.add_action("sale")
     first = replica.decide(USER)  # by what it knows: the new action is not among it
     assert list(first.probabilities) == ["nothing", "digest", "offer"]  # type: ignore[arg-type]
     assert agent.register_decision(first.to_dict()) == 0
-    assert replica.update(agent.snapshot())
+    assert replica.update(agent.replica_snapshot())
     second = replica.decide(USER)
     assert list(second.probabilities)[-1] == "sale"  # type: ignore[arg-type]
     assert agent.register_decision(second.to_dict()) == 1
@@ -136,5 +136,5 @@ def test_a_replica_goes_on_after_an_action_was_added() -> None:
         agent.learn(decision.id, spend=1.0, opt_out=False, minutes=30.0)
     assert agent.pending_count == 0
     assert not replica.update(before)  # it knows less
-    stranger = sw.Agent(problem(delta=0.1), seed=1).snapshot()
+    stranger = sw.Agent(problem(delta=0.1), seed=1).replica_snapshot()
     refuses(lambda: replica.update(stranger), sw.InvalidProblem, ErrorCode.STATE_MISMATCH)

@@ -127,7 +127,7 @@ def test_a_file_a_snapshot_and_a_replica_continue_to_the_bit(tmp_path: Path) -> 
     agent.save(tmp_path / "agent.json")
     again = sw.Agent.load(tmp_path / "agent.json", problem())
     assert again.decide(USER).to_dict() == agent.decide(USER).to_dict()
-    replica = sw.Replica(sw.Snapshot.from_bytes(bytes(agent.snapshot())), name="pod")
+    replica = sw.Replica(sw.Snapshot.from_bytes(bytes(agent.replica_snapshot())), name="pod")
     agent.learn(agent.register_decision(replica.decide(USER)), click=1.0, opt_out=0.0)
     plans = {"free": sw.Category(["free", "basic", "pro", "gold"]), "closed": sw.Category(["free", "basic", "pro"])}
     for plan in plans.values():

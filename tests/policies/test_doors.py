@@ -168,7 +168,7 @@ def test_a_decision_told_with_a_safe_action_that_no_round_had() -> None:
     policy = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=ROVING, dimension=2)
     agent = Agent(policy, name="here")
     rays = sw.RaySet(np.eye(2), safe=[0.0, 0.1])
-    told = sw.Replica(agent.snapshot(), name="there").decide(rays).to_dict()
+    told = sw.Replica(agent.replica_snapshot(), name="there").decide(rays).to_dict()
     for safe in ("nothing", [0, [0.0, 0.1]], [0, [0.0, 0.1], ["x"], 0.0]):
         refuses(lambda safe=safe: agent.register_decision({**told, "safe": safe}), InvalidOutcome, ErrorCode.WRONG_TYPE)  # type: ignore[misc]
     long = [-1, [0.0, 0.1, 0.2], [0.05], 0.0]
@@ -180,7 +180,7 @@ def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() ->
     """Else nobody would notice that the safe action of a round costs more than was declared of it."""
     policy = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=ROVING, dimension=2)
     agent, own, rays = Agent(policy), Agent(policy), sw.RaySet(np.eye(2), safe=[0.0, 0.1])
-    replica = sw.Replica(agent.snapshot(), name="there")
+    replica = sw.Replica(agent.replica_snapshot(), name="there")
     for _ in range(3):
         told, mine = replica.decide(rays).to_dict(), own.decide(rays)
         stayed = {"action": [0.0, 0.1], "action_index": None, "step_size": 0.0}

@@ -104,7 +104,7 @@ def test_decisions_and_health_and_replicas_say_it_at_once() -> None:
     said = []
     for _ in range(700):
         contradicted = agent.health()["drift of opt_out"].verdict == "contradicted"
-        replica = sw.Replica(agent.snapshot(), name="pod").decide({})
+        replica = sw.Replica(agent.replica_snapshot(), name="pod").decide({})
         decision: Any = agent.decide({})
         fell = has_drifted(decision)
         assert fell == contradicted
@@ -120,12 +120,15 @@ def test_a_replica_goes_on_where_its_learner_was_told_to() -> None:
     agent = sw.Agent(problem(None), seed=1)
     rows = {"action": ["plain"] * 400, "click": [0] * 400, "opt_out": [1] * 400}
     agent.learn_log_frame(rows)
-    assert sw.Replica(agent.snapshot(), name="a").decide({}).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
+    assert sw.Replica(agent.replica_snapshot(), name="a").decide({}).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     agent.decide({})
     for finding in agent.health():
         if finding.verdict == "contradicted":
             agent.acknowledge_alert(finding.name, "Ana")
-    ours, theirs = agent.decide({}), sw.Replica(sw.Snapshot.from_bytes(bytes(agent.snapshot())), name="a").decide({})
+    ours, theirs = (
+        agent.decide({}),
+        sw.Replica(sw.Snapshot.from_bytes(bytes(agent.replica_snapshot())), name="a").decide({}),
+    )
     assert "declared" not in str(ours.message)
     assert theirs.message == ours.message
 

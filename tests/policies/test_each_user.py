@@ -58,7 +58,7 @@ def test_a_problem_does_all_it_does_and_no_user_is_over(form: str, tmp_path: Any
         shares.append(offered)
     assert shares[0] == 1.0
     assert shares[-1] < 1.0  # with the offer alone the last user would be over
-    replica = sw.Replica(agent.snapshot(), name="a")
+    replica = sw.Replica(agent.replica_snapshot(), name="a")
     assert replica.decide(users[3]).limits == agent.decide(users[3]).limits
     agent.save(tmp_path / "agent.json")
     again = sw.Agent.load(tmp_path / "agent.json", problem)

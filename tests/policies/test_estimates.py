@@ -87,7 +87,7 @@ def test_learning_later_changes_no_estimate_of_a_decision() -> None:
 def test_they_travel_with_a_decision() -> None:
     agent, decision = taught()
     copy = pickle.loads(pickle.dumps(decision))
-    replica = sw.Replica(agent.snapshot(), name="pod")
+    replica = sw.Replica(agent.replica_snapshot(), name="pod")
     for one in (copy, decision._replace(solver_gap=0.1)):
         assert (one.estimated_reward, one.estimated_cost) == (decision.estimated_reward, decision.estimated_cost)
         assert one.explain() == decision.explain()

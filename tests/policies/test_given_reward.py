@@ -36,7 +36,7 @@ def build_log(rows: int = 300) -> dict[str, Any]:
 
 def test_every_decision_needs_a_proposal_or_scores() -> None:
     agent = sw.Agent(guard(), seed=1)
-    for decider in (agent, sw.Replica(agent.snapshot(), name="pod")):
+    for decider in (agent, sw.Replica(agent.replica_snapshot(), name="pod")):
         for call in ({}, {"only": ["offer"]}):
             with pytest.raises(sw.InvalidActions) as caught:
                 decider.decide(USER, **call)

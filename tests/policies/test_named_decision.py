@@ -26,7 +26,7 @@ def test_plain_values_have_names() -> None:
     told = json.loads(json.dumps(decision.to_dict(), allow_nan=False))
     assert told["probabilities"] == decision.probabilities == {"nothing": 1.0, "offer": 0.0}
     assert told["limits"]["minutes"]["threshold"] == 20.0
-    replica = sw.Replica(sw.Agent(SAID, seed=1).snapshot(), name="pod")
+    replica = sw.Replica(sw.Agent(SAID, seed=1).replica_snapshot(), name="pod")
     assert sw.Agent(SAID, seed=1).register_decision(json.loads(json.dumps(replica.decide().to_dict()))) == 0
 
 
@@ -60,10 +60,10 @@ def test_probabilities_are_by_name_whoever_decides(tmp_path: Path) -> None:
     decided: dict[str, Any] = {
         "agent": agent.decide(),
         "loaded": sw.Agent.load(tmp_path / "agent.json").decide(),
-        "replica": sw.Replica(agent.snapshot(), name="pod").decide(),
+        "replica": sw.Replica(agent.replica_snapshot(), name="pod").decide(),
         "policy": policy.decide(policy.start(), {}, sw.RandomKey(seed=1)),
         "stopped": stopped.decide(),
-        "stopped replica": sw.Replica(stopped.snapshot(), name="pod").decide(),
+        "stopped replica": sw.Replica(stopped.replica_snapshot(), name="pod").decide(),
     }
     assert decided["stopped"].reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
     for who, decision in decided.items():
@@ -76,6 +76,6 @@ def test_probabilities_are_by_name_whoever_decides(tmp_path: Path) -> None:
             told = [one.probabilities, one._asdict()["probabilities"], one.to_dict()["probabilities"]]
             assert told == [{"nothing": 1.0, "offer": 0.0}] * 3, who
     arms = sw.Agent(sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, cost=0.0), threshold=0.5), seed=1)
-    for bare in (arms.decide(sw.ArmSet(2)), sw.Replica(arms.snapshot(), name="pod").decide(sw.ArmSet(2))):
+    for bare in (arms.decide(sw.ArmSet(2)), sw.Replica(arms.replica_snapshot(), name="pod").decide(sw.ArmSet(2))):
         assert isinstance(bare.probabilities, np.ndarray)
         assert bare.probabilities.shape == (3,)

@@ -192,7 +192,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_wrong_input_is_an_error_and_changes_nothing(wrong: tuple[dict[str, Any], str]) -> None:
     agent = taught({"digest": 50})
-    replica = sw.Replica(agent.snapshot(), name="pod")
+    replica = sw.Replica(agent.replica_snapshot(), name="pod")
     before = agent.state.memory.tobytes(), agent.round, agent.pending_count
     for decider in (agent, replica):
         with pytest.raises(sw.InvalidActions) as caught:
@@ -239,7 +239,7 @@ def test_an_unknown_safe_cost_is_learned_first() -> None:
 
 def test_the_status_travels_with_a_decision() -> None:
     agent = taught({"digest": 500, "offer": 500})
-    replica = sw.Replica(agent.snapshot(), name="pod")
+    replica = sw.Replica(agent.replica_snapshot(), name="pod")
     for call in ({"propose": {"offer": 0.7, "digest": 0.3}}, {"scores": {"digest": 0.1, "offer": 0.4, "sale": 0.1}}):
         decision: Any = replica.decide(**call)
         read: Any = sw.Decision.from_dict(decision.to_dict())

@@ -117,7 +117,7 @@ def test_a_name_changes_the_draws_and_without_one_they_are_the_seeds() -> None:
     assert drawn(Agent(PULLS, seed=seed)) == by_hand
     assert drawn(Agent(PULLS, seed=seed, name="a")) == drawn(Agent(PULLS, seed=seed, name="a"))
     others = [drawn(Agent(PULLS, seed=seed, name=name)) for name in ("", "a", "b")]
-    snapshot = Agent(PULLS, seed=seed).snapshot()
+    snapshot = Agent(PULLS, seed=seed).replica_snapshot()
     others += [drawn(Replica(snapshot, name=name)) for name in ("a", "b")]
     assert len({tuple(one) for one in others}) == 5
 
@@ -132,7 +132,7 @@ def test_many_names_have_streams_of_their_own() -> None:
 
 @pytest.mark.parametrize("name", [None, 3, b"a", "x" * 201, ["a"]], ids=lambda value: repr(value)[:20])
 def test_a_name_that_is_none_is_refused(name: Any) -> None:
-    snapshot = Agent(ONE).snapshot()
+    snapshot = Agent(ONE).replica_snapshot()
     for make in (lambda: Agent(ONE, name=name), lambda: Replica(snapshot, name=name)):
         with refused(InvalidProblem, ErrorCode.INVALID_NAME):
             make()
@@ -166,7 +166,7 @@ def test_after_a_crash_a_new_name_gives_no_id_and_no_draw_again(tmp_path: Path) 
 
 @every
 def test_a_snapshot_survives_bytes_and_plain_values_to_the_bit(policy: Any) -> None:
-    snapshot = taught(policy).snapshot()
+    snapshot = taught(policy).replica_snapshot()
     for again in (
         Snapshot.from_bytes(bytes(snapshot)),
         Snapshot.from_dict(json.loads(json.dumps(snapshot.to_dict()))),
@@ -182,7 +182,7 @@ def test_a_snapshot_survives_bytes_and_plain_values_to_the_bit(policy: Any) -> N
 @every
 def test_a_snapshot_does_not_change(policy: Any) -> None:
     agent = taught(policy)
-    snapshot = agent.snapshot()
+    snapshot = agent.replica_snapshot()
     before = bytes(snapshot)
     replica = Replica(snapshot, name="a")
     for _ in range(3):
@@ -190,22 +190,22 @@ def test_a_snapshot_does_not_change(policy: Any) -> None:
         agent.learn(agent.decide(choices(policy)), reward=0.9, cost=0.0)
     snapshot.state.memory[:] = 0.0
     assert bytes(snapshot) == before
-    assert agent.snapshot().version > snapshot.version
+    assert agent.replica_snapshot().version > snapshot.version
 
 
 def test_the_version_tells_how_much_was_learned(tmp_path: Path) -> None:
     agent = taught(ONE)
-    first = agent.snapshot()
+    first = agent.replica_snapshot()
     late = agent.decide(np.eye(2))
-    assert agent.snapshot().version == first.version
+    assert agent.replica_snapshot().version == first.version
     agent.learn(late, reward=0.1)
-    assert agent.snapshot().version == first.version
+    assert agent.replica_snapshot().version == first.version
     agent.learn(late, cost=0.1)
-    assert agent.snapshot().version == first.version + 1
+    assert agent.replica_snapshot().version == first.version + 1
     agent.save(tmp_path / "agent.json")
-    assert Agent.load(tmp_path / "agent.json").snapshot() == agent.snapshot()
+    assert Agent.load(tmp_path / "agent.json").replica_snapshot() == agent.replica_snapshot()
     agent.learn_log(np.eye(2), [0.1, 0.2], [0.1, 0.2])
-    assert agent.snapshot().version > first.version + 1
+    assert agent.replica_snapshot().version > first.version + 1
 
 
 SPOILED: dict[str, Any] = {
@@ -226,11 +226,11 @@ SPOILED: dict[str, Any] = {
 
 @pytest.mark.parametrize("change", SPOILED.values(), ids=SPOILED)
 def test_a_spoiled_snapshot_is_refused(change: Any) -> None:
-    told = taught(ONE).snapshot().to_dict()
+    told = taught(ONE).replica_snapshot().to_dict()
     codes = ErrorCode.FILE_CORRUPT, ErrorCode.FILE_INVALID, ErrorCode.STATE_MISMATCH, ErrorCode.WRONG_TYPE
     with refused_with(InvalidFile, *codes):
         Snapshot.from_dict(change(told))
-    assert Snapshot.from_dict(told) == taught(ONE).snapshot()
+    assert Snapshot.from_dict(told) == taught(ONE).replica_snapshot()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", 3, None], ids=repr)
@@ -241,7 +241,7 @@ def test_bytes_that_are_none_of_a_snapshot_are_refused(content: Any) -> None:
 
 def test_what_a_file_cannot_name_has_no_snapshot() -> None:
     with refused(InvalidProblem, ErrorCode.NOT_SERIALIZABLE):
-        Agent(ThreeVerbs()).snapshot()
+        Agent(ThreeVerbs()).replica_snapshot()
 
 
 # Replicas.
@@ -254,7 +254,7 @@ WAYS = {"plain": through, "itself": lambda decision: decision, "pickle": lambda 
 def test_what_replicas_did_is_learned_as_if_the_learner_had(policy: Any, sent: Any) -> None:
     """A learner that makes the same decisions itself, answered in the same order, has the same memory to the bit."""
     agent, witness = taught(policy), taught(policy)
-    replicas = [Replica(agent.snapshot(), name=name) for name in ("a", "b")]
+    replicas = [Replica(agent.replica_snapshot(), name=name) for name in ("a", "b")]
     made = [replica.decide(choices(policy)) for _ in range(4) for replica in replicas]
     state = witness.state
     for place, decision in enumerate(made):
@@ -273,12 +273,12 @@ def test_what_replicas_did_is_learned_as_if_the_learner_had(policy: Any, sent: A
 
 def test_a_replica_decides_by_what_its_snapshot_knows() -> None:
     agent = taught(ONE)
-    replica = Replica(agent.snapshot(), name="a")
+    replica = Replica(agent.replica_snapshot(), name="a")
     before = replica.decide(np.eye(2)).optimistic_reward
     for _ in range(20):
         agent.learn(agent.decide(np.eye(2)), reward=0.1, cost=0.01)
     assert replica.decide(np.eye(2)).optimistic_reward == before
-    old, new = replica._snapshot, agent.snapshot()
+    old, new = replica._snapshot, agent.replica_snapshot()
     assert replica.update(new)
     assert replica.version == new.version
     assert replica.decide(np.eye(2)).optimistic_reward == agent.decide(np.eye(2)).optimistic_reward != before
@@ -286,9 +286,9 @@ def test_a_replica_decides_by_what_its_snapshot_knows() -> None:
     assert replica.version == new.version
     assert replica.update(Snapshot.from_bytes(bytes(new)))
     with refused(InvalidProblem, ErrorCode.STATE_MISMATCH):
-        replica.update(taught(LCLUCB(safe_action=ORIGIN, threshold=0.4, noise=0.1)).snapshot())
+        replica.update(taught(LCLUCB(safe_action=ORIGIN, threshold=0.4, noise=0.1)).replica_snapshot())
     with refused(InvalidProblem, ErrorCode.STATE_MISMATCH):
-        replica.update(Agent(ONE, seed=8).snapshot())
+        replica.update(Agent(ONE, seed=8).replica_snapshot())
     with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
         replica.update("snapshot")  # type: ignore[arg-type]
 
@@ -297,7 +297,7 @@ def test_candidates_that_come_back_are_followed_for_replicas_too() -> None:
     """CAPS keeps sets of their own for them: without, replicas would learn slower than the learner itself."""
     agent, alone = Agent(OWN, seed=1), Agent(OWN, seed=1)
     for round_ in range(30):
-        replica = Replica(Snapshot.from_bytes(bytes(agent.snapshot())), name=f"pod-{round_}")
+        replica = Replica(Snapshot.from_bytes(bytes(agent.replica_snapshot())), name=f"pod-{round_}")
         decision = replica.decide(np.eye(2))
         assert ("offered" in decision.to_dict()) == (round_ == 0)
         agent.register_decision(through(decision))
@@ -309,7 +309,7 @@ def test_candidates_that_come_back_are_followed_for_replicas_too() -> None:
 
 def test_a_replica_is_told_the_time_as_an_agent_is() -> None:
     agent, other = Agent(PULLS, seed=3), Agent(PULLS, seed=3)
-    replica, silent = Replica(agent.snapshot(), name="a"), Replica(other.snapshot(), name="a")
+    replica, silent = Replica(agent.replica_snapshot(), name="a"), Replica(other.replica_snapshot(), name="a")
     for now in (math.nan, "soon", True):
         with refused_with(InvalidOutcome, ErrorCode.NOT_FINITE, ErrorCode.WRONG_TYPE, names="now"):
             replica.decide(choices(PULLS), now=now)
@@ -318,7 +318,7 @@ def test_a_replica_is_told_the_time_as_an_agent_is() -> None:
 
 
 def test_a_replica_that_goes_on_gives_no_id_again() -> None:
-    snapshot = Agent(PULLS).snapshot()
+    snapshot = Agent(PULLS).replica_snapshot()
     first, whole = Replica(snapshot, name="a"), Replica(snapshot, name="a")
     made = [first.decide(ArmSet(3)) for _ in range(5)]
     second = Replica(snapshot, name="a", round=first.round)
@@ -327,7 +327,7 @@ def test_a_replica_that_goes_on_gives_no_id_again() -> None:
 
 
 def test_threads_may_share_a_replica() -> None:
-    replica = Replica(Agent(PULLS).snapshot(), name="a")
+    replica = Replica(Agent(PULLS).replica_snapshot(), name="a")
     replica.decide(ArmSet(3))
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -344,7 +344,7 @@ def test_threads_may_share_a_replica() -> None:
 
 def test_the_learners_own_decisions_and_registered_ones_are_in_one_order() -> None:
     agent = Agent(ONE, seed=3)
-    replica = Replica(agent.snapshot(), name="a")
+    replica = Replica(agent.replica_snapshot(), name="a")
     one, other = agent.decide(np.eye(2)), replica.decide(np.eye(2))
     assert agent.register_decision(other) == 1
     last = agent.decide(np.eye(2))
@@ -362,7 +362,7 @@ def test_an_id_of_ones_own_that_a_crash_lost_does_not_answer_what_was_registered
     agent.save(tmp_path / "agent.json")
     lost = agent.decide(np.eye(2))
     again = Agent.load(tmp_path / "agent.json")
-    again.register_decision(Replica(again.snapshot(), name="a").decide(np.eye(2)))
+    again.register_decision(Replica(again.replica_snapshot(), name="a").decide(np.eye(2)))
     again.save(tmp_path / "agent.json")
     for one in (again, Agent.load(tmp_path / "agent.json")):
         for given in (lost, lost.id):
@@ -373,7 +373,7 @@ def test_an_id_of_ones_own_that_a_crash_lost_does_not_answer_what_was_registered
 
 def test_what_waits_is_told_by_the_replicas_ids() -> None:
     agent = Agent(ONE, seed=3)
-    decision = Replica(agent.snapshot(), name="a").decide(np.eye(2))
+    decision = Replica(agent.replica_snapshot(), name="a").decide(np.eye(2))
     agent.register_decision(decision)
     agent.decide(np.eye(2))
     assert agent.pending_summary()["cost"].oldest == decision.id
@@ -381,7 +381,7 @@ def test_what_waits_is_told_by_the_replicas_ids() -> None:
 
 def test_outcomes_of_a_decision_that_was_not_registered_are_refused() -> None:
     agent = Agent(ONE)
-    decision = Replica(agent.snapshot(), name="a").decide(np.eye(2))
+    decision = Replica(agent.replica_snapshot(), name="a").decide(np.eye(2))
     before = remembered(agent)
     for given in (decision, decision.id):
         with refused(InvalidOutcome, ErrorCode.UNKNOWN_DECISION):
@@ -391,7 +391,7 @@ def test_outcomes_of_a_decision_that_was_not_registered_are_refused() -> None:
 
 def test_a_decision_is_registered_once_and_answered_once() -> None:
     agent = Agent(ONE)
-    replica = Replica(agent.snapshot(), name="a")
+    replica = Replica(agent.replica_snapshot(), name="a")
     made = [replica.decide(np.eye(2)) for _ in range(300)]
     for decision in made:
         agent.register_decision(decision)
@@ -409,7 +409,7 @@ def test_a_decision_is_registered_once_and_answered_once() -> None:
 
 def test_decisions_may_be_registered_in_any_order_and_some_never() -> None:
     agent = Agent(ONE)
-    replica = Replica(agent.snapshot(), name="a")
+    replica = Replica(agent.replica_snapshot(), name="a")
     made = [replica.decide(np.eye(2)) for _ in range(12)]
     for place in (5, 0, 1, 9, 3, 2, 11):
         agent.register_decision(made[place])
@@ -451,7 +451,7 @@ BAD: dict[str, Any] = {
 @pytest.mark.parametrize(("change", "kind", "part"), BAD.values(), ids=BAD)
 def test_a_decision_that_cannot_be_is_not_registered(change: Any, kind: Any, part: str) -> None:
     agent = Agent(ONE, seed=2)
-    told = through(Replica(agent.snapshot(), name="a").decide(np.eye(2)))
+    told = through(Replica(agent.replica_snapshot(), name="a").decide(np.eye(2)))
     if "offered" not in told:
         told["offered"] = np.eye(2).tolist()
     before = remembered(agent)
@@ -462,14 +462,14 @@ def test_a_decision_that_cannot_be_is_not_registered(change: Any, kind: Any, par
 
 
 def test_a_policy_of_three_verbs_registers_nothing() -> None:
-    decision = Replica(Agent(ONE).snapshot(), name="a").decide(np.eye(2))
+    decision = Replica(Agent(ONE).replica_snapshot(), name="a").decide(np.eye(2))
     with refused(InvalidProblem, ErrorCode.UNSUPPORTED):
         Agent(ThreeVerbs()).register_decision(decision)
 
 
 def test_a_registered_decision_is_as_old_as_its_registration() -> None:
     agent = Agent(PULLS, seed=2, windows={"cost": OutcomeWindow("1h", missing=0.0)})
-    replica = Replica(agent.snapshot(), name="a")
+    replica = Replica(agent.replica_snapshot(), name="a")
     decision = replica.decide(ArmSet(3))
     agent.register_decision(decision, now=100.0)
     agent.learn(decision.id, reward=0.5, now=200.0)
@@ -492,7 +492,7 @@ def test_a_learner_that_is_killed_goes_on_from_its_file_and_the_log(policy: Any,
                 agent.learn(content, reward=0.3, cost=costs)
 
     learner = Agent(policy, seed=9)
-    replicas, log = [Replica(learner.snapshot(), name=name) for name in ("a", "b")], []
+    replicas, log = [Replica(learner.replica_snapshot(), name=name) for name in ("a", "b")], []
     for step in range(12):
         decision = replicas[step % 2].decide(choices(policy))
         log.append(("decision", through(decision)))
@@ -516,7 +516,7 @@ def test_a_learner_that_is_killed_goes_on_from_its_file_and_the_log(policy: Any,
 
 def test_a_copy_registers_by_itself() -> None:
     agent = Agent(ONE, seed=2)
-    decision = Replica(agent.snapshot(), name="a").decide(np.eye(2))
+    decision = Replica(agent.replica_snapshot(), name="a").decide(np.eye(2))
     other = copy.deepcopy(agent)
     other.register_decision(decision)
     assert (agent.pending_count, other.pending_count) == (0, 1)
@@ -526,7 +526,7 @@ def test_a_copy_registers_by_itself() -> None:
 def test_names_that_are_apart_go_through_replicas_too() -> None:
     policy = OPB(arms=3, safe_action=SafeAction(arm=0, cost=[0.0, 0.0]), threshold=NAMED, separate_models=True)
     agent = Agent(policy, seed=2)
-    made = [Replica(agent.snapshot(), name=name).decide(ArmSet(3)) for name in "ab"]
+    made = [Replica(agent.replica_snapshot(), name=name).decide(ArmSet(3)) for name in "ab"]
     for decision in made:
         agent.register_decision(through(decision))
     agent.learn(made[1].id, wait=True)

@@ -75,12 +75,12 @@ def functions_that_wait() -> list[Any]:
 
 def told(agent: sw.Agent, offer: Any) -> list[Any]:
     """Decide in doubt, here and by a replica, and after a person has acknowledged everything."""
-    made = [bits(agent.decide(offer)), bits(sw.Replica(agent.snapshot(), name="one").decide(offer))]
+    made = [bits(agent.decide(offer)), bits(sw.Replica(agent.replica_snapshot(), name="one").decide(offer))]
     made.append([(one.name, one.verdict) for one in agent.health()])
     for finding in agent.health():
         if finding.verdict == "contradicted":
             agent.acknowledge_alert(finding.name, "a test")
-    return [*made, bits(agent.decide(offer)), bits(sw.Replica(agent.snapshot(), name="two").decide(offer))]
+    return [*made, bits(agent.decide(offer)), bits(sw.Replica(agent.replica_snapshot(), name="two").decide(offer))]
 
 
 def bits(decision: sw.Decision) -> Any:
@@ -91,7 +91,7 @@ def bits(decision: sw.Decision) -> Any:
 
 
 def saved(agent: sw.Agent) -> bytes:
-    return bytes(agent.snapshot())
+    return bytes(agent.replica_snapshot())
 
 
 def arms_that_move() -> list[Any]:

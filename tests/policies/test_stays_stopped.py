@@ -56,11 +56,11 @@ def test_a_replica_stays_safe_while_its_learner_is_in_doubt() -> None:
     frame = {"action": ["today"] * 400, "click": [0.1] * 400, "a": [1.0] * 40 + [0.0] * 360, "country": ["NZ"] * 400}
     agent.learn_log_frame(frame)
     assert limit_at_fault(agent.decide({"country": "NZ"})) == "a"
-    replica = sw.Replica(agent.snapshot(), name="pod")
+    replica = sw.Replica(agent.replica_snapshot(), name="pod")
     decision = replica.decide({"country": "AU"})
     assert decision.action == "today"
     assert limit_at_fault(decision) == "a"
-    again = sw.Snapshot.from_bytes(bytes(agent.snapshot()))
+    again = sw.Snapshot.from_bytes(bytes(agent.replica_snapshot()))
     assert limit_at_fault(sw.Replica(again, name="other").decide({"country": "AU"})) == "a"
 
 
@@ -108,7 +108,7 @@ def test_a_memory_that_could_not_be_is_refused() -> None:
     segmented = problem(limits={"a": sw.Limit(0.3, safe_bound=0.01, by="country")})
     agent = sw.Agent(segmented, seed=1)
     agent.learn(agent.decide({"country": "NZ"}).id, click=0, a=0)
-    snapshot = agent.snapshot()
+    snapshot = agent.replica_snapshot()
     refuses(
         lambda: sw.Replica(sw.Snapshot(snapshot.policy, b"", 0, 1), name="x"),
         sw.InvalidProblem,

@@ -171,7 +171,7 @@ def test_wrong_columns_change_nothing(wrong: tuple[dict[str, Any], ErrorCode]) -
     with refused(sw.InvalidActions, code):
         agent.decide_frame(users, **wrong[0])
     with refused(sw.InvalidActions, code):
-        sw.decide_frame(agent.snapshot(), users, run=RUN, **wrong[0])
+        sw.decide_frame(agent.replica_snapshot(), users, run=RUN, **wrong[0])
     assert (agent.round, agent.pending_count) == (0, 0)
 
 
@@ -216,7 +216,7 @@ def test_registered_tables_count_in_the_report() -> None:
     agent, other, columns = build_agent(GUARD), build_agent(GUARD), {"run": RUN, "propose": ["photo", "offer"]}
     agent.decide_frame(users, **columns)
     for rows in np.array_split(range(30), 4):
-        part = sw.decide_frame(other.snapshot(), take(users, rows), **columns)
+        part = sw.decide_frame(other.replica_snapshot(), take(users, rows), **columns)
         expected = ["invalid" if error else "accepted" for error in part["error"]]
         assert other.register_frame(part)["status"].tolist() == expected
     one, two = agent.report(), other.report()
@@ -225,7 +225,7 @@ def test_registered_tables_count_in_the_report() -> None:
     assert 0.0 < one.proposals[1].overlap < 1.0
     assert [line for line in str(two).splitlines() if line.startswith("proposed")]
     assert (one.rounds, one.safe_only_rounds) == (two.rounds, two.safe_only_rounds)
-    mixed = sw.decide_frame(other.snapshot(), take(users, [0, 1]), run="scores", scores=["photo", "offer"])
+    mixed = sw.decide_frame(other.replica_snapshot(), take(users, [0, 1]), run="scores", scores=["photo", "offer"])
     assert set(other.register_frame(mixed)["status"]) == {"accepted"}
     slower = other.report().proposals[0].decisions_until_whole
     assert slower is None or slower > (two.proposals[0].decisions_until_whole or 0)

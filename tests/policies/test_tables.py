@@ -111,7 +111,7 @@ def test_a_table_is_decided_as_one_by_one_to_the_bit(tmp_path: Path, problem: sw
 
 @pytest.mark.parametrize("parts", [1, 7])
 def test_partitions_order_and_retries_change_nothing(parts: int) -> None:
-    snapshot, users = build_agent().snapshot(), build_users(SIZE)
+    snapshot, users = build_agent().replica_snapshot(), build_users(SIZE)
     whole = {row["user_id"]: row for row in to_rows(sw.decide_frame(snapshot, users, run=NIGHT))}
     order = np.random.default_rng(parts).permutation(SIZE)
     for rows in np.array_split(order, parts):
@@ -194,7 +194,7 @@ def test_values_beyond_their_range_count_once_for_each_decision() -> None:
     users["age"] = np.where(np.arange(SIZE) % 2, 99.0, 30.0)
     others["user_id"], others["age"] = [f"v{index}" for index in range(SIZE)], users["age"]
     both = {name: [*users[name], *others[name]] for name in users}
-    decisions = sw.decide_frame(agent.snapshot(), both, run=NIGHT, now=1e6)
+    decisions = sw.decide_frame(agent.replica_snapshot(), both, run=NIGHT, now=1e6)
     first = {name: column[: SIZE // 2] for name, column in decisions.items()}
     for part, count in ((first, SIZE // 4), (decisions, SIZE), (decisions, SIZE)):
         agent.register_frame(part)
@@ -236,7 +236,7 @@ def test_the_default_run_is_the_number_of_decisions() -> None:
 
 def test_decisions_of_other_processes_are_registered(tmp_path: Path) -> None:
     agent, other, users = build_agent(), build_agent(), build_users(SIZE)
-    users["age"][3], snapshot = np.nan, agent.snapshot()
+    users["age"][3], snapshot = np.nan, agent.replica_snapshot()
     parts = [sw.decide_frame(snapshot, take(users, rows), run=NIGHT) for rows in np.array_split(range(SIZE), 3)]
     for part in parts:
         expected = ["invalid" if error else "accepted" for error in part["error"]]
@@ -315,9 +315,9 @@ def test_outcomes_of_any_decision_are_learned_by_id() -> None:
     agent = build_agent()
     users = to_rows(build_users(4))
     contexts = [{name: user[name] for name in PROBLEM.context_names} for user in users]
-    replica = sw.Replica(agent.snapshot(), name="pod")
+    replica = sw.Replica(agent.replica_snapshot(), name="pod")
     ids = [agent.decide(contexts[0]).id, agent.decide(contexts[1], id=f"{NIGHT}:a").id, replica.decide(contexts[2]).id]
-    agent.register_decision(sw.Replica(agent.snapshot(), name="pod").decide(contexts[2]))
+    agent.register_decision(sw.Replica(agent.replica_snapshot(), name="pod").decide(contexts[2]))
     outcomes = {"decision_id": [*ids, "nobody-000000000000", None], "click": [1.0] * 5}
     assert agent.learn_outcomes(outcomes)["status"].tolist() == ["accepted"] * 3 + ["unknown"] * 2
     agent.cancel(agent.decide(contexts[3], id=f"{NIGHT}:b").id)
@@ -352,7 +352,7 @@ def test_while_an_alert_is_open_a_table_is_safe() -> None:
     bad = to_rows(build_users(400))
     log = {name: [row[name] for row in bad] for name in PROBLEM.context_names} | {"action": ["plain"] * 400}
     agent.learn_log_frame(log | {"click": [0.0] * 400, "opt_out": [1.0, 0.0] * 200, "spend": [0.0] * 400})
-    snapshot = agent.snapshot()
+    snapshot = agent.replica_snapshot()
     for table in (agent.decide_frame(users, run="a"), agent.decide_frame(users, run="b")):  # finds it, knows it
         assert set(table["action"]) == {"plain"}
         assert set(table["reason"]) == {"assumption_contradicted"}
@@ -430,7 +430,7 @@ def test_ids_of_a_csv_are_texts(tmp_path: Path) -> None:
     assert table.column("error").to_pylist() == [None, None, "missing_value"]
     ids = table.column("decision_id").to_pylist()
     assert [id_.rpartition(":")[2] for id_ in ids[:2]] == ["007", "7"]
-    snapshot = sw.decide_frame(agent.snapshot(), str(users), run=NIGHT)
+    snapshot = sw.decide_frame(agent.replica_snapshot(), str(users), run=NIGHT)
     assert snapshot.column("decision_id").to_pylist() == ids
     assert str(decide_file(other, users, out, run=NIGHT)) == (
         f"run {NIGHT!r}: 2 of 3 users decided; 1 rows could not be decided, see the column error"

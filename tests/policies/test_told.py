@@ -158,7 +158,7 @@ def test_an_agent_that_was_kept_goes_on_as_if_it_had_not_been(way: str, tmp_path
 
 def test_replicas_are_told_what_is_in_doubt_and_their_decisions_count() -> None:
     agent = sw.Agent(problem(), seed=1)
-    replica = sw.Replica(agent.snapshot(), name="one")
+    replica = sw.Replica(agent.replica_snapshot(), name="one")
     for i in range(100):
         decision = replica.decide({})
         agent.register_decision(decision, now=float(i))
@@ -166,7 +166,7 @@ def test_replicas_are_told_what_is_in_doubt_and_their_decisions_count() -> None:
             agent.learn(decision.id, opt_out=True, now=float(i))
     assert agent.report().rounds == 0
     contradicted = {one.name: one.reason_details for one in agent.health() if one.verdict == "contradicted"}
-    assert agent.snapshot().alerts == contradicted
+    assert agent.replica_snapshot().alerts == contradicted
     assert contradicted["safe cost of opt_out"].details["found"] == "safe_cost_so_far"
 
 

@@ -78,7 +78,7 @@ def test_reports_count_what_was_carried_out(tmp_path: Path) -> None:
 
 def test_registered_decisions_are_cancelled_by_their_ids() -> None:
     agent = sw.Agent(problem(None), seed=1)
-    made = sw.Replica(agent.snapshot(), name="pod").decide()
+    made = sw.Replica(agent.replica_snapshot(), name="pod").decide()
     agent.register_decision(made)
     agent.cancel(made.id)
     assert (agent.pending_count, agent.report().cancelled) == (0, 0)

@@ -94,7 +94,7 @@ def sample_decisions() -> dict[str, sw.Decision]:
     return {
         "rays": decide(),
         "arms": sw.Agent(arms).decide(sw.ArmSet(2)),
-        "a safe action of the round": sw.Replica(sw.Agent(rounds).snapshot(), "pod-1").decide(
+        "a safe action of the round": sw.Replica(sw.Agent(rounds).replica_snapshot(), "pod-1").decide(
             sw.RaySet(np.eye(2), safe=[0.1, 0.2])
         ),
         "problem": sw.Agent(problem).decide({"age": 0.5}),
@@ -120,7 +120,7 @@ def test_it_can_be_read_back() -> None:
 def test_a_decision_that_was_read_back_can_be_registered() -> None:
     policy = sw.LCLUCB(threshold=0.3, noise=0.1, safe_action=sw.SafeAction(cost=0.1), dimension=2)
     first, second = sw.Agent(policy), sw.Agent(policy)
-    decision = sw.Replica(first.snapshot(), "pod-1").decide(sw.RaySet(np.eye(2), safe=[0.1, 0.2]))
+    decision = sw.Replica(first.replica_snapshot(), "pod-1").decide(sw.RaySet(np.eye(2), safe=[0.1, 0.2]))
     first.register_decision(decision)
     second.register_decision(sw.Decision.from_dict(json.loads(json.dumps(decision.to_dict()))))
     for agent in (first, second):

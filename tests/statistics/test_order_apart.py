@@ -61,7 +61,7 @@ class Replicas:
 
     def __init__(self, policy: Any, run: int, early: bool = True) -> None:
         self.agent, self.early, self.made = Agent(policy, seed=run), early, []
-        self.deciders = [Replica(self.agent.snapshot(), name=name) for name in ("a", "b")]
+        self.deciders = [Replica(self.agent.replica_snapshot(), name=name) for name in ("a", "b")]
 
     def decide(self, offer: Any) -> Any:
         decision = self.deciders[len(self.made) % 2].decide(offer)

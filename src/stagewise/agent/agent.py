@@ -329,7 +329,7 @@ class Agent(TableAgent):
             >>> import stagewise as sw
             >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
             >>> agent = sw.Agent(policy, seed=1)
-            >>> decision = sw.Replica(agent.snapshot(), name="pod-3").decide(sw.ArmSet(2))
+            >>> decision = sw.Replica(agent.replica_snapshot(), name="pod-3").decide(sw.ArmSet(2))
             >>> agent.register_decision(decision.to_dict())
             0
         """
@@ -347,7 +347,7 @@ class Agent(TableAgent):
             self._learned.statistics.count_context(dict.fromkeys(parsed._clipped, 1))
             return round_
 
-    def snapshot(self) -> Snapshot:
+    def replica_snapshot(self) -> Snapshot:
         """Return the policy, its memory and the alerts as an immutable value, for a `Replica`.
 
         Returns:
@@ -359,7 +359,7 @@ class Agent(TableAgent):
         Example:
             >>> import stagewise as sw
             >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
-            >>> sw.Agent(policy, seed=1).snapshot().version
+            >>> sw.Agent(policy, seed=1).replica_snapshot().version
             0
         """
         with self._lock:

@@ -342,7 +342,7 @@ def decide_frame(
     with `Agent.register_frame` before they are acted on.
 
     Args:
-        snapshot: The result of `Agent.snapshot`.
+        snapshot: The result of `Agent.replica_snapshot`.
         users: A frame of pandas, polars, PyArrow or DuckDB, any table with the Arrow interface, or a mapping of
             columns, with the id of each user and the columns of the problem's context.
         id: The column of the users' ids: texts or whole numbers.
@@ -364,7 +364,8 @@ def decide_frame(
         >>> signals = {"reward": sw.Reward("click"), "limits": limits}
         >>> signals |= {"action_names": ["nothing", "offer"], "safe_name": "nothing"}
         >>> problem = sw.Problem(context={"age": (18, 99)}, **signals)
-        >>> snapshot, users = sw.Agent(problem, seed=7).snapshot(), {"user_id": [101, 102], "age": [34.0, 210.0]}
+        >>> snapshot = sw.Agent(problem, seed=7).replica_snapshot()
+        >>> users = {"user_id": [101, 102], "age": [34.0, 210.0]}
         >>> decisions = sw.decide_frame(snapshot, users, run="2026-11-19")
         >>> decisions["decision_id"].tolist(), decisions["error"].tolist()
         (['088bcc8335aabd4a:2026-11-19:101', None], [None, 'context_out_of_range'])

@@ -54,7 +54,7 @@ def save_model(snapshot: Snapshot, path: Any, **settings: Any) -> None:
     """Save a snapshot as a model of MLflow.
 
     Args:
-        snapshot: The result of `Agent.snapshot`.
+        snapshot: The result of `Agent.replica_snapshot`.
         path: A folder that does not exist.
         **settings: For `mlflow.pyfunc.save_model`, such as `pip_requirements`.
 
@@ -69,7 +69,7 @@ def log_model(snapshot: Snapshot, name: str, **settings: Any) -> Any:
     """Log a snapshot as a model of MLflow's current run.
 
     Args:
-        snapshot: The result of `Agent.snapshot`.
+        snapshot: The result of `Agent.replica_snapshot`.
         name: The name of the model.
         **settings: For `mlflow.pyfunc.log_model`, such as `registered_model_name`.
 

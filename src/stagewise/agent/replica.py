@@ -38,7 +38,7 @@ class Snapshot:
     Example:
         >>> import stagewise as sw
         >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
-        >>> snapshot = sw.Agent(policy, seed=1).snapshot()
+        >>> snapshot = sw.Agent(policy, seed=1).replica_snapshot()
         >>> sw.Snapshot.from_bytes(bytes(snapshot)) == snapshot, snapshot.version
         (True, 0)
     """
@@ -109,7 +109,7 @@ class Snapshot:
         Example:
             >>> import stagewise as sw
             >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
-            >>> snapshot = sw.Agent(policy, seed=1).snapshot()
+            >>> snapshot = sw.Agent(policy, seed=1).replica_snapshot()
             >>> sw.Snapshot.from_dict(snapshot.to_dict()) == snapshot
             True
         """
@@ -163,7 +163,7 @@ class Replica:
     and its outcomes by id to `Agent.learn` when they arrive.
 
     Args:
-        snapshot: The result of `Agent.snapshot`.
+        snapshot: The result of `Agent.replica_snapshot`.
         name: A name that no other replica of the agent has or had; ids and random numbers derive from it.
         round: The round to continue from, if a process restarts under the same name.
 
@@ -179,12 +179,12 @@ class Replica:
         >>> import stagewise as sw
         >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
         >>> agent = sw.Agent(policy, seed=1)
-        >>> replica = sw.Replica(agent.snapshot(), name="pod-3")
+        >>> replica = sw.Replica(agent.replica_snapshot(), name="pod-3")
         >>> decision = replica.decide(sw.ArmSet(2))
         >>> agent.register_decision(decision.to_dict())
         0
         >>> agent.learn(decision.id, reward=1.0, cost=0.0)
-        >>> replica.update(agent.snapshot()), replica.version
+        >>> replica.update(agent.replica_snapshot()), replica.version
         (True, 1)
     """
 
@@ -227,7 +227,7 @@ class Replica:
         Example:
             >>> import stagewise as sw
             >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
-            >>> sw.Replica(sw.Agent(policy, seed=1).snapshot(), name="pod-3").decide(sw.ArmSet(2)).round
+            >>> sw.Replica(sw.Agent(policy, seed=1).replica_snapshot(), name="pod-3").decide(sw.ArmSet(2)).round
             0
         """
         seconds = parse_timestamp(time.time() if now is None else now)
@@ -257,7 +257,7 @@ class Replica:
             >>> import stagewise as sw
             >>> policy = sw.OPB(arms=2, safe_action=sw.SafeAction(arm=0, reward=0.0, cost=0.0), threshold=0.5)
             >>> agent = sw.Agent(policy, seed=1)
-            >>> sw.Replica(agent.snapshot(), name="pod-3").update(agent.snapshot())
+            >>> sw.Replica(agent.replica_snapshot(), name="pod-3").update(agent.replica_snapshot())
             True
         """
         check_snapshot(snapshot)
@@ -282,6 +282,6 @@ def is_same_learner(one: BasePolicy, other: BasePolicy) -> bool:
 def check_snapshot(value: Any) -> None:
     """Raise unless the value is a valid snapshot."""
     if not isinstance(value, Snapshot):
-        template = "the snapshot is {value}; it must be the result of Agent.snapshot"
+        template = "the snapshot is {value}; it must be the result of Agent.replica_snapshot"
         raise InvalidProblem(ErrorCode.WRONG_TYPE, template, value=safe_repr(value))
     value.policy.check_state(value.state)  # kernels check no bounds

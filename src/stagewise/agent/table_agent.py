@@ -49,7 +49,7 @@ Treat = Callable[[Any, bool], tuple[Any, Statuses]]
 class TableAgent(BaseAgent):
     """An agent that decides and learns tables, record batch by record batch."""
 
-    snapshot: Callable[[], Snapshot]
+    replica_snapshot: Callable[[], Snapshot]
 
     def decide_frame(
         self,
@@ -129,7 +129,7 @@ class TableAgent(BaseAgent):
             >>> import stagewise as sw
             >>> signals = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.02, safe_bound=0.0)}}
             >>> agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **signals), seed=7)
-            >>> decisions = sw.decide_frame(agent.snapshot(), {"user_id": [101, 102]}, run="night")
+            >>> decisions = sw.decide_frame(agent.replica_snapshot(), {"user_id": [101, 102]}, run="night")
             >>> agent.register_frame(decisions)["status"].tolist(), agent.pending_count
             (['accepted', 'accepted'], 2)
         """
@@ -303,7 +303,7 @@ class TableDecisions:
         with agent._lock:
             is_timed = agent._queue.windows or now is not None or agent._needs_times
             self.at = agent._advance_time(now) if is_timed else 0
-        snapshot = agent.snapshot()
+        snapshot = agent.replica_snapshot()
         self.agent, self.version = agent, snapshot.version
         run = str(agent.round) if run is None else run
         self.decider = TableDecider(snapshot, id_column, run, self.at / MICROSECONDS, propose, scores)

@@ -50,9 +50,9 @@ def test_an_agent_decides_and_does_not_learn(frame, tmp_path):
     agent = sw.Agent(problem(), seed=3)
     agent.learn_log_frame(bare(frame) | {"click": frame["click"], "opt_out": np.zeros(ROWS)})
     agent.save(tmp_path / "agent.json")
-    before = agent.round, agent.snapshot().memory
+    before = agent.round, agent.replica_snapshot().memory
     found = sw.evaluate_on_log(frame, problem(), agent, estimators=["ips"])
-    assert (agent.round, agent.snapshot().memory) == before
+    assert (agent.round, agent.replica_snapshot().memory) == before
     assert found.candidate.name == "the agent"
     again = sw.evaluate_on_log(frame, problem(), tmp_path / "agent.json", estimators=["ips"])
     assert again["click"]["ips"].value == found["click"]["ips"].value

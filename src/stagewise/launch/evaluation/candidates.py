@@ -112,7 +112,7 @@ def compute_agent_probabilities(agent: Agent, log: Log) -> Floats:
         template = "the agent has the actions {theirs}, and the problem has {action_names}; they must be the same"
         data = {"theirs": theirs, "action_names": safe_repr(list(log.problem.action_names))}
         raise InvalidActions(ErrorCode.PROBLEM_MISMATCH, template, **data)
-    replica: Any = Replica(agent.snapshot(), REPLICA_NAME)
+    replica: Any = Replica(agent.replica_snapshot(), REPLICA_NAME)
     rows = [list(replica.decide(context or None).probabilities.values()) for context in iterate_contexts(log)]
     return np.array(rows, dtype=np.float64).reshape(get_shape(log))
 

@@ -52,7 +52,7 @@ def write_copies(form: CertifiedForm, index: str, names: list[str]) -> list[str]
 
 
 def write_ends(form: CertifiedForm) -> list[str]:
-    """Return the names of the ends of the chosen ray: those that have crossed are exchanged."""
+    """Return the lines that order the ends of the chosen ray: those that have crossed are exchanged."""
     lines = []
     for k in range(1 + form.costs):
         lines += [f"low = lesser(low_{k}_c, high_{k}_c)", f"high_{k}_c = larger(low_{k}_c, high_{k}_c)"]

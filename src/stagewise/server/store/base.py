@@ -71,7 +71,13 @@ SELECT_LAST_SEAL = f"SELECT {SEAL_COLUMNS} FROM seals ORDER BY seal DESC LIMIT 1
 SELECT_SEALS = f"SELECT {SEAL_COLUMNS} FROM seals WHERE seal > ? ORDER BY seal LIMIT ?"
 PART_COLUMNS = "experiment, last, first, seal, decisions, at, highest, numbers"
 _PART = f"SELECT {PART_COLUMNS} FROM seal_parts WHERE"
-SELECT_PARTS = f"{_PART} experiment = ? AND last > ? AND first <= ? ORDER BY last"
+# Parts follow each other: from the one with a place to the first that reaches another one. A bound on `first` alone
+# would read all later parts.
+SELECT_PARTS = f"""
+{_PART} experiment = ? AND last > ? AND last <= coalesce(
+    (SELECT min(last) FROM seal_parts WHERE experiment = ? AND last >= ?), 9223372036854775807
+) AND first <= ? ORDER BY last
+"""
 SELECT_PARTS_OF_SEALS = f"{_PART} seal > ? AND seal <= ? ORDER BY seal, experiment"
 SELECT_LAST_PART = f"{_PART} experiment = ? AND seal <= ? ORDER BY last DESC LIMIT 1"
 SELECT_NEXT_PARTS = f"{_PART} experiment = ? AND last > ? ORDER BY last LIMIT ?"
@@ -229,9 +235,13 @@ class Store(ABC):
         """Return the parts of the seals after one, up to another."""
         return list(map(SealPart._make, self._all(SELECT_PARTS_OF_SEALS, after, last)))
 
+    def parts(self, experiment: str, after: int, last: int) -> list[SealPart]:
+        """Return the parts of seals with the rows of an experiment after a place, up to another."""
+        return list(map(SealPart._make, self._all(SELECT_PARTS, experiment, after, experiment, last, last)))
+
     def seal_at(self, experiment: str, seq: int) -> Seal:
         """Return the seal that has the row at a place of an experiment's log; all zero if there is none."""
-        for part in map(SealPart._make, self._all(SELECT_PARTS, experiment, seq - 1, seq)):
+        for part in self.parts(experiment, seq - 1, seq):
             return self.seals(part.seal - 1, 1)[0]
         return Seal()
 
@@ -240,13 +250,13 @@ class Store(ABC):
 
         A row that a seal has and the store has not is left out, and so its place is missing.
         """
-        parts = list(map(SealPart._make, self._all(SELECT_PARTS, experiment, after, after + limit)))
+        parts = self.parts(experiment, after, after + limit)
         if not parts or parts[0].first > after + 1:  # rows were removed up to a later place
             later = self._all(SELECT_NEXT_PARTS, experiment, after, 1)
             if not later:
                 return []
             after = max(SealPart(*later[0]).first - 1, after)
-            parts = list(map(SealPart._make, self._all(SELECT_PARTS, experiment, after, after + limit)))
+            parts = self.parts(experiment, after, after + limit)
         numbers, seq = list[int](), after
         for part in parts:
             numbers += decode_numbers(part.numbers)[max(after + 1 - part.first, 0) :]
@@ -291,7 +301,7 @@ class Store(ABC):
         low, high = (first or [1])[0] - 1, self.head(experiment).sealed
         while low < high:  # the highest number so far grows from part to part
             middle = (low + high) // 2
-            part = SealPart(*self._all(SELECT_PARTS, experiment, middle, middle + 1)[0])
+            (part,) = self.parts(experiment, middle, middle + 1)
             low, high = (part.last, high) if part.highest < number else (low, part.first - 1)
         while parts := list(map(SealPart._make, self._all(SELECT_NEXT_PARTS, experiment, low, PAGE_SEALS))):
             for part in parts:

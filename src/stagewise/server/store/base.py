@@ -7,7 +7,8 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import starmap
 from typing import Any
 
@@ -152,6 +153,7 @@ class Store(ABC):
     floor = 0
     """What was chosen when only lower numbers were seen may depend on rows that are gone, and is not written."""
     _seeing = threading.Lock()
+    _is_maintained = False
     _access: tuple[int, dict[str, KeyRow]] = 0, {}  # the last global row that was read, and the keys up to it
     _writers_secret = b""
     _writers_control = 0
@@ -388,6 +390,25 @@ class Store(ABC):
     def last_part(self, experiment: str, seal: int) -> SealPart | None:
         """Return the last part of a log up to a seal."""
         return next((SealPart(*row) for row in self._all(SELECT_LAST_PART, experiment, seal)), None)
+
+    @contextmanager
+    def maintaining(self) -> Iterator[Callable[..., None]]:
+        """Be the only one who makes checkpoints; yield what writes them, statements in one transaction.
+
+        A checkpoint stands for rows that are gone, so two removals must not overtake each other.
+        """
+        with self._seeing:
+            self._check_maintenance(is_free=not self._is_maintained)
+            self._is_maintained = True
+        try:
+            yield self._change
+        finally:
+            self._is_maintained = False
+
+    def _check_maintenance(self, *, is_free: bool) -> None:
+        if not is_free:
+            template = "rows of this store are being removed or a user is being erased; try again later"
+            raise StoreUnavailable(ErrorCode.STORE_BUSY, template)
 
     @abstractmethod
     def compact(self) -> None:

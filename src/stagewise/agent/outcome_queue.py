@@ -379,7 +379,7 @@ class OutcomeQueue:
             count, step = min(count + step, stop - start), 4 * step
         self.heads[group] += count
         indices = np.arange(head, head + count)
-        due = indices[(self.status[indices - self.base][:, signals] == BUFFERED).all(axis=1)]
+        due: Ints = indices[(self.status[indices - self.base][:, signals] == BUFFERED).all(axis=1)]
         self._change_rows(indices, signals, DONE, only=BUFFERED)
         return due
 

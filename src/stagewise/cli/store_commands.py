@@ -1,6 +1,5 @@
 """`stagewise audit`, `keys` and `store`: the log, the keys and the rows of a server's store."""
 
-import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stagewise.cli.console import handle_errors
+from stagewise.cli.console import get_actor, handle_errors
 
 if TYPE_CHECKING:
     from stagewise.server.store.base import Store
@@ -23,7 +22,7 @@ keys_app = typer.Typer(
 )
 KeyNameArgument = Annotated[str, typer.Argument(help="Name of the key.")]
 ExperimentArgument = Annotated[str, typer.Argument(help="The name of an experiment.")]
-
+DecisionArgument = Annotated[str, typer.Argument(help="The decision's id.")]
 
 store_app = typer.Typer(no_args_is_help=True, help="Remove old rows, erase users, or prepare a restored store.")
 ReasonOption = Annotated[str, typer.Option(help="The reason, for the log.")]
@@ -99,7 +98,7 @@ def format_experiment(name: str) -> str:
 def prove(
     store: StoreArgument,
     experiment: ExperimentArgument,
-    decision: Annotated[str, typer.Argument(help="The decision's id.")],
+    decision: DecisionArgument,
     until: Annotated[int, typer.Option(min=0, help="Prove up to this seal, of which you have a receipt.")] = 0,
 ) -> None:
     """Print a proof that a decision is in the log, as JSON: its Merkle path and the seals up to a receipt.
@@ -133,7 +132,7 @@ def check(
 def explain(
     store: StoreArgument,
     experiment: ExperimentArgument,
-    decision: Annotated[str, typer.Argument(help="The decision's id.")],
+    decision: DecisionArgument,
 ) -> None:
     """Print the request, bounds and outcome of a decision.
 
@@ -326,11 +325,6 @@ def restored(store: StoreArgument, reason: ReasonOption = "restored from a backu
 
         number = begin_after_restore(opened, get_actor(), reason)
         typer.echo(f"a new term begins with row {number:,}: start the servers")
-
-
-def get_actor() -> str:
-    """Return who runs this command."""
-    return f"{getpass.getuser()} (command line)"
 
 
 def format_time(at: int) -> str:

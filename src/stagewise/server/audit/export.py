@@ -6,8 +6,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from stagewise.files.atomic_write import write_bytes
 from stagewise.policies.problem import Problem
 from stagewise.problem.columns import is_blank
@@ -15,8 +13,8 @@ from stagewise.problem.context import check_segment_name
 from stagewise.problem.context_columns import Boolean, ContextColumn, Date, Number
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import safe_repr
-from stagewise.records.reason import ReasonDetails
 from stagewise.server.audit.log_reader import check_experiment, read_versions, was_shown
+from stagewise.server.decide import Choice, DecisionRecord, decode_decision
 from stagewise.server.event_log import DECISION, SHOWN, Event
 from stagewise.server.store.base import Store
 from stagewise.server.user_keys import open_rows
@@ -27,12 +25,18 @@ RESERVED_COLUMNS = (
 )  # fmt: skip
 
 
-class DecisionRecord(NamedTuple):
+class ExportedDecision(NamedTuple):
     """A decision with its outcomes."""
 
     event: Event
-    body: dict[str, Any]
+    record: DecisionRecord
     answers: dict[str, float]
+
+
+Column = tuple[str, type, Callable[[ExportedDecision], Any]]
+"""A name, a type, and the value of a decision."""
+ChoiceColumn = tuple[str, type, Callable[[Choice], Any]]
+"""The same of what was served, or of what the policy would have served."""
 
 
 def export_log(store: Store, experiment: str, path: Path) -> int:
@@ -58,7 +62,7 @@ def encode_parquet(store: Store, experiment: str) -> tuple[bytes, int]:
     events, batches, count = store.iter_events_of_kind(experiment, DECISION), [], 0
     while portion := list(islice(events, BATCH_ROWS)):
         rows = [
-            DecisionRecord(event, msgspec.json.decode(event.body), store.answers(event.number))
+            ExportedDecision(event, decode_decision(event.body), store.answers(event.number))
             for event in open_rows(store, portion)
         ]
         count += len(rows)
@@ -70,62 +74,71 @@ def encode_parquet(store: Store, experiment: str) -> tuple[bytes, int]:
     return buffer.getvalue(), count
 
 
-def build_columns(problem: Problem) -> Sequence[tuple[str, type, Callable[[DecisionRecord], Any]]]:
-    """Return the name, the type and the value of each column.
-
-    A name of the problem that is also a reserved column gets the prefix `context.` or `signal.`.
-    """
-    Column = tuple[str, type, Callable[[DecisionRecord], Any]]
-
-    def of_context(name: str, kind: type, convert: Callable[[Any], Any]) -> Column:
-        free = f"context.{name}" if name in RESERVED_COLUMNS else name
-        return free, kind, lambda one: convert(one.body["request"]["context"].get(name))
-
-    def of_signal(name: str) -> Column:
-        return f"signal.{name}" if name in RESERVED_COLUMNS else name, float, lambda one: one.answers.get(name)
-
-    def of_limit(name: str, what: str) -> Column:
-        return f"limit.{name}.{what}", float, lambda one: one.body["limits"].get(name, {}).get(what)
-
-    def of_action(name: str) -> Column:
-        return f"probability.{name}", float, lambda one: one.body["probabilities"].get(name, 0.0)
-
-    def of_choice(column: Column) -> Column:
-        """Return a column of what the policy would have served, if something else was served."""
-        name, kind, get = column
-        return (
-            f"choice.{name}",
-            kind,
-            lambda one: get(one._replace(body=one.body["choice"])) if "choice" in one.body else None,
-        )
-
-    action: Column = ("action", str, lambda one: one.body["action"])
-    reason: Column = ("reason", str, lambda one: one.body["reason"])
-    message: Column = ("message", str, lambda one: get_message(one.body))
-    actions = [of_action(name) for name in problem.action_names]
+def build_columns(problem: Problem) -> Sequence[Column]:
+    """Return the columns in order; what the policy would have served, if something else was, begins with `choice.`."""
+    action: ChoiceColumn = ("action", str, lambda choice: choice.action)
+    actions = [build_probability_column(name) for name in problem.action_names]
+    limits = [build_limit_columns(name) for name in problem.limits]
+    reason: ChoiceColumn = ("reason", str, lambda choice: choice.reason)
+    message: ChoiceColumn = ("message", str, lambda choice: None if choice.cause is None else choice.cause.message)
     return [
         ("decision_id", str, lambda one: one.event.key),
         ("at", int, lambda one: one.event.at),
         ("number", int, lambda one: one.event.number),
-        *(of_context(name, *get_export(problem.declared_columns.get(name), name)) for name in problem.context_names),
-        action,
-        ("propensity", float, lambda one: one.body["probabilities"][one.body["action"]]),
-        *actions,
-        ("mode", str, lambda one: one.body["mode"]),
-        ("version", int, lambda one: one.body["problem"]),
-        ("snapshot", int, lambda one: one.body["snapshot"]),
-        *(of_limit(name, what) for name in problem.limits for what in ("pessimistic_cost", "estimate", "threshold")),
-        ("estimated_reward", float, lambda one: one.body["estimated_reward"]),
-        reason,
-        message,
+        *(build_context_column(problem, name) for name in problem.context_names),
+        of_served(action),
+        ("propensity", float, lambda one: one.record.probabilities[one.record.action]),
+        *map(of_served, actions),
+        ("mode", str, lambda one: one.record.mode),
+        ("version", int, lambda one: one.record.problem),
+        ("snapshot", int, lambda one: one.record.snapshot),
+        *(of_served(column) for columns in limits for column in columns),
+        ("estimated_reward", float, lambda one: one.record.estimated_reward),
+        of_served(reason),
+        of_served(message),
         of_choice(action),
         *map(of_choice, actions),
-        *(of_choice(of_limit(name, "pessimistic_cost")) for name in problem.limits),
+        *(of_choice(pessimistic_cost) for pessimistic_cost, *_ in limits),
         of_choice(reason),
         of_choice(message),
-        *(of_signal(name) for name in problem.reported),
-        (SHOWN, bool, lambda one: was_shown(one.body, one.answers)),
+        *map(build_signal_column, problem.reported),
+        (SHOWN, bool, lambda one: was_shown(one.record.request, one.answers)),
     ]
+
+
+def of_served(column: ChoiceColumn) -> Column:
+    name, kind, get = column
+    return name, kind, lambda one: get(one.record)
+
+
+def of_choice(column: ChoiceColumn) -> Column:
+    name, kind, get = column
+    return f"choice.{name}", kind, lambda one: None if (own := one.record.policy_choice) is None else get(own)
+
+
+def build_probability_column(name: str) -> ChoiceColumn:
+    return f"probability.{name}", float, lambda choice: choice.probabilities.get(name, 0.0)
+
+
+def build_limit_columns(name: str) -> list[ChoiceColumn]:
+    """Return the pessimistic cost, the estimate and the threshold of a limit."""
+
+    def build(what: str) -> ChoiceColumn:
+        return f"limit.{name}.{what}", float, lambda choice: getattr(choice.limits.get(name), what, None)
+
+    return [build(what) for what in ("pessimistic_cost", "estimate", "threshold")]
+
+
+def build_context_column(problem: Problem, name: str) -> Column:
+    """Return a column of the context; a name that is also a reserved column gets the prefix `context.`."""
+    kind, convert = get_export(problem.declared_columns.get(name), name)
+    free = f"context.{name}" if name in RESERVED_COLUMNS else name
+    return free, kind, lambda one: convert(one.record.request["context"].get(name))
+
+
+def build_signal_column(name: str) -> Column:
+    """Return a column of a signal; a name that is also a reserved column gets the prefix `signal.`."""
+    return f"signal.{name}" if name in RESERVED_COLUMNS else name, float, lambda one: one.answers.get(name)
 
 
 def get_export(column: ContextColumn | None, name: str) -> tuple[type, Callable[[Any], Any]]:
@@ -140,9 +153,3 @@ def get_export(column: ContextColumn | None, name: str) -> tuple[type, Callable[
         return check_segment_name(value, name) if kind is str else kind(value)
 
     return kind, convert
-
-
-def get_message(body: dict[str, Any]) -> str | None:
-    """Return why the safe action was served, as a sentence."""
-    reason = body["reason"]
-    return None if reason is None else ReasonDetails.from_json((reason, body["details"])).message

@@ -168,6 +168,6 @@ def count_offline_rows(store: Store, experiment: str) -> int:
     return 0 if first is None else DECODE_SIZE(first.body).rows
 
 
-def was_shown(body: Mapping[str, Any], answers: Mapping[str, float]) -> bool:
+def was_shown(request: Mapping[str, Any], answers: Mapping[str, float]) -> bool:
     """Return whether a decision was carried out: by default yes, for a deferred one only if reported."""
-    return answers.get(SHOWN, 0.0 if body["request"].get("deferred") else 1.0) != 0.0
+    return answers.get(SHOWN, 0.0 if request.get("deferred") else 1.0) != 0.0

@@ -26,6 +26,7 @@ from stagewise.launch.doctor.doctor import check_log
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.window import parse_seconds
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.audit.log_reader import count_offline_rows
 from stagewise.server.controls import parse_mode
@@ -53,12 +54,13 @@ def run_server(start: Any) -> None:
     is_worker = WORKER_STORE in os.environ
     start.store = os.environ.get(WORKER_STORE, start.store)
     problems, settings = load_problems(start), check_options(start)
+    retention = None if start.retention is None else parse_seconds(start.retention, "--retention")
     webhooks = [] if start.webhooks is None else load_endpoints(start.webhooks)
     logs = load_offline_logs(start, problems)
     store = open_checked_store(start, problems)
     server = DecisionServer(
         store, alone=parse_file_path(start.store) is not None, feedback_timeout=start.feedback_timeout,
-        max_age=start.max_age, read_log=read_log, webhooks=webhooks,
+        max_age=start.max_age, read_log=read_log, webhooks=webhooks, retention=retention,
     )  # fmt: skip
     keys = AccessKeys(store)
     stop_others: list[Callable[[], None]] = []
@@ -70,6 +72,8 @@ def run_server(start: Any) -> None:
             await open_experiment(server, name, problem, start)
         for name, log in logs.items():
             await learn_offline_log(server, name, log)
+        if server.retention is not None:
+            server.retention.check()
         for name in server.experiments():
             await asyncio.to_thread(warm_up, server.experiment(name).current)
 
@@ -124,7 +128,7 @@ def start_workers(start: Any, address: str) -> Callable[[], None]:
     command = [sys.executable, "-m", "stagewise", "serve", "--quiet"]
     command += ["--host", start.host, "--port", str(urlsplit(address).port), "--max-age", str(start.max_age)]
     options = {"feedback-timeout": start.feedback_timeout, "public-url": start.public_url, "rate": start.rate}
-    options["webhooks"] = start.webhooks
+    options |= {"webhooks": start.webhooks, "retention": start.retention}
     command += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
     environment = {**os.environ, WORKER_STORE: start.store}  # the address may have a password: not on a command line
     running = [subprocess.Popen(command, env=environment) for _ in range(start.workers - 1)]

@@ -130,12 +130,17 @@ def decide(
 ) -> list[DecisionRecord | InvalidActions]:
     """Decide at a time for requests with their ids, each as if it were alone; an invalid one gets its error."""
     key = derive_draws_key(key, everywhere.row)
-    records, contexts, asked = list[Any]([None] * len(requests)), dict[int, ContextVector](), list[int]()
+    records, asked = list[Any]([None] * len(requests)), dict[int, ContextVector]()
+    contexts = dict[int, ContextVector | None]()
     for i, (id_, request) in enumerate(requests):
         try:
-            contexts[i] = encode_context(snapshot, request, at)
+            context = contexts[i] = encode_context(snapshot, request, at)
         except InvalidActions as error:
             records[i] = error
+            continue
+        except Exception:  # a bug; the others of the batch are not to suffer from it
+            log.exception("reading a request failed; the safe action is served")
+            records[i], contexts[i] = build_safe_record(snapshot, ReasonDetails(FallbackReason.DECISION_FAILED)), None
             continue
         cause = get_override_cause(controls, everywhere, id_)
         if cause is None and not snapshot.read:
@@ -143,9 +148,9 @@ def decide(
         if cause is not None:
             records[i] = build_safe_record(snapshot, cause)
         if cause is None or cause.reason is FallbackReason.SHADOW:
-            asked.append(i)
+            asked[i] = context
     try:
-        chosen = choose(snapshot, [contexts[i] for i in asked], [compute_draw(key, requests[i][0]) for i in asked])
+        chosen = choose(snapshot, list(asked.values()), [compute_draw(key, requests[i][0]) for i in asked])
     except Exception:  # whatever failed, each client needs a safe action, and others are not to suffer from one
         if len(requests) > 1:
             return [decide(snapshot, controls, everywhere, key, [one], at)[0] for one in requests]
@@ -156,7 +161,7 @@ def decide(
             if records[i] is None:
                 records[i] = record
             else:
-                record.proposal = build_proposal_result(snapshot, record, contexts[i])
+                record.proposal = build_proposal_result(snapshot, record, asked[i])
                 records[i].choice = record.to_choice()
     for i, context in contexts.items():
         add_inputs(records[i], snapshot, controls, everywhere, requests[i][1], context, at)
@@ -169,7 +174,7 @@ def add_inputs(
     controls: Controls,
     everywhere: Controls,
     request: DecisionRequest,
-    context: ContextVector,
+    context: ContextVector | None,
     at: int,
 ) -> None:
     """Write into a record what it was decided from: request, snapshot, controls and, if needed, the time."""
@@ -252,10 +257,10 @@ def build_safe_record(snapshot: PolicySnapshot, cause: ReasonDetails) -> Decisio
 
 
 def build_proposal_result(
-    snapshot: PolicySnapshot, record: DecisionRecord, context: ContextVector
+    snapshot: PolicySnapshot, record: DecisionRecord, context: ContextVector | None
 ) -> ProposalResult | msgspec.UnsetType:
     """Return what became of the proposal of a request, by the probabilities of its record."""
-    if context.proposal is None:
+    if context is None or context.proposal is None:
         return msgspec.UNSET
     problem, limits = snapshot.problem, list(record.limits.values())
     status = summarize_proposal(

@@ -19,14 +19,14 @@ from stagewise.server.audit.export import encode_parquet
 from stagewise.server.audit.log_reader import FindingCode
 from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import Receipt, verify_store
-from stagewise.server.checkpoints import begin_fold
+from stagewise.server.controls import build_first_version
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import CONTROL, GLOBAL
 from stagewise.server.messages import OutcomeUpdate, UnknownDecision
 from stagewise.server.retention import remove_old_rows
+from stagewise.server.snapshots import begin_fold
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable, wall_clock
-from stagewise.server.versions import build_first_version
 from stagewise.server.web.metrics import render_metrics
 
 

@@ -106,7 +106,7 @@ def prove(
     Example: stagewise audit prove server.db notifications DECISION
     """
     with open_existing_store(store) as opened:
-        from stagewise.server.audit.prove import prove_decision
+        from stagewise.server.audit.export import prove_decision
 
         typer.echo(prove_decision(opened, experiment, decision, until).to_json())
 
@@ -122,7 +122,7 @@ def check(
     """
     with handle_errors():
         from stagewise.files.paths import read_file
-        from stagewise.server.audit.prove import check_proof
+        from stagewise.server.audit.export import check_proof
 
         found = check_proof(read_file(proof), receipt)
     typer.echo(f"row {found.number} of {found.experiment!r} is sealed: {found.row}")
@@ -202,7 +202,7 @@ def copy(
     Example: stagewise audit copy server.db postgresql://user@host/database
     """
     with handle_errors():
-        from stagewise.server.audit.copy import copy_and_verify
+        from stagewise.server.audit.export import copy_and_verify
 
         result = copy_and_verify(store, to)
         for found in result.logs:
@@ -304,7 +304,7 @@ def erase(
     Example: stagewise store erase server.db user-4711
     """
     with open_existing_store(store, read_only=False) as opened:
-        from stagewise.server.erasure import erase_user
+        from stagewise.server.retention import erase_user
 
         result = erase_user(opened, user, get_actor(), reason)
         if result.decisions:

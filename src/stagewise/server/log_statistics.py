@@ -12,7 +12,6 @@ import msgspec
 
 from stagewise.policies.problem import Problem
 from stagewise.records.reason import FallbackReason, ReasonDetails
-from stagewise.server.checkpoints import read_changes, read_removal
 from stagewise.server.confidence_intervals import RecentMean, RunningMean, get_threshold
 from stagewise.server.decide import STOP_REASONS, Choice, DecisionRecord, decode_decision
 from stagewise.server.event_log import (
@@ -29,6 +28,7 @@ from stagewise.server.event_log import (
 )
 from stagewise.server.offline_log import DECODE_SIZE
 from stagewise.server.outcomes import build_queue, decode_outcome, forget_indices, order_times, report_outcome
+from stagewise.server.snapshots import read_changes, read_removal
 from stagewise.server.store.base import Store, StoreUnavailable
 
 log = logging.getLogger("stagewise.server")

@@ -10,12 +10,11 @@ import msgspec
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr, suggest_name
 from stagewise.records.fault import Fault, SentenceCode
-from stagewise.server.controls import Controls
+from stagewise.server.controls import Controls, ProblemVersion, build_version
 from stagewise.server.event_log import CONTROL, DECISION, GLOBAL, LOG, PROBLEM, SHOWN, Event
 from stagewise.server.messages import UnknownDecision, UnknownExperiment
 from stagewise.server.offline_log import DECODE_SIZE
 from stagewise.server.store.base import Store
-from stagewise.server.versions import ProblemVersion, build_version
 
 
 class FindingCode(SentenceCode):

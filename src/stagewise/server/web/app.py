@@ -18,21 +18,25 @@ from starlette.routing import Match
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys, KeyHolder
-from stagewise.server.web.errors import EXPECTED_ERRORS, HTTPError, to_http_error
 from stagewise.server.web.page.routes import build_page_routes
-from stagewise.server.web.request_log import REQUEST_ID, LogLine, format_error_location
 from stagewise.server.web.requests import (
+    EXPECTED_ERRORS,
+    REQUEST_ID,
     Call,
     ClientDisconnected,
+    HTTPError,
+    LogLine,
     Message,
     RateLimit,
     RateLimiter,
     Receive,
     Response,
     Send,
+    format_error_location,
     json_response,
     parse_query,
     read_body,
+    to_http_error,
 )
 from stagewise.server.web.routes import ROUTES, Route, Router
 

@@ -149,7 +149,7 @@ async def test_what_a_removal_left_cannot_be_changed(address: str) -> None:
     with closing(opened(address, clock)) as store, refused(InvalidOutcome, ErrorCode.OUT_OF_RANGE, NAME, "7d"):
         remove_old_rows(store, clock.time - 6 * DAY, "ada", "too early")
     page = (Path(__file__).parents[2] / "docs/how-to/remove-old-rows.md").read_text(encoding="utf-8")
-    ((commands,), said) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL), list[str]()
+    ((commands, *_), said) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL), list[str]()
     for line in commands.replace("server.db", address).replace("messages", NAME).splitlines():
         status, told = called(*shlex.split(line)[1:])
         assert status == 0, told

@@ -163,8 +163,8 @@ def decide(
             else:
                 record.proposal = build_proposal_result(snapshot, record, asked[i])
                 records[i].choice = record.to_choice()
-    for i, context in contexts.items():
-        add_inputs(records[i], snapshot, controls, everywhere, requests[i][1], context, at)
+    for i, used in contexts.items():
+        add_inputs(records[i], snapshot, controls, everywhere, requests[i][1], used, at)
     return records
 
 

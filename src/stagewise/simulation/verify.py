@@ -49,6 +49,10 @@ class Verification(NamedTuple):
         equal: The number of batches that are equal to the bit.
         faults: What is wrong, each with `code` and `details`; empty if the certificate stands.
         unconfirmed: Sections about all runs together, which are only compared if all are replayed.
+        differences: What made the certificate and what verified it, where they differ: the version of a package, the
+            machine or the backend, such as {"stagewise": ("0.1.0", "0.2.0")}. If any, numbers are compared within a
+            tolerance, since another version may round differently; `equal` says how many batches are equal all the
+            same.
     """
 
     runs: int
@@ -56,6 +60,7 @@ class Verification(NamedTuple):
     equal: int
     faults: tuple[Fault, ...]
     unconfirmed: tuple[str, ...]
+    differences: dict[str, tuple[str, str]]
 
     @property
     def stands(self) -> bool:
@@ -108,17 +113,16 @@ def verify_certificate(
     batches = choose_batches(
         content, check_number(replay_fraction, "replay_fraction"), None if seed is None else check_seed(seed)
     )
-    plan, made = content["plan"], content["made"]
+    plan = content["plan"]
     player = plan["backend"] if backend is None else check_choice(backend, BACKENDS, "backend")
-    machine = describe_machine().split(",")[0]
-    is_exact = made["versions"] == get_versions() and made["machine"].split(",")[0] == machine
-    is_exact = is_exact and player == plan["backend"]
+    differences = compare_environments(content, player)
+    is_exact = not differences
     near = EXACT_TOLERANCE if is_exact else TOLERANCE
     try:
         pairs = PolicyWorlds(*rebuild_pair(content, policy, world))
         faults = find_misstatements(content, pairs, near)
         if not is_consecutive(content):  # batches of arbitrary sizes are not replayed
-            return Verification(0, 0, 0, tuple(faults), AGGREGATE_SECTIONS)
+            return Verification(0, 0, 0, tuple(faults), AGGREGATE_SECTIONS, differences)
         job = build_audited_job(pairs.policy, pairs.world, plan["rounds"], plan["seed"], player)
         run_count = sum(one["runs"] for one in content["batches"])
         if any(find_differences(content["closeness"], measure_closeness(pairs, plan, run_count), near)):
@@ -145,7 +149,20 @@ def verify_certificate(
     )
     unconfirmed = () if replays_all else AGGREGATE_SECTIONS
     once = [fault for i, fault in enumerate(faults) if fault not in faults[:i]]
-    return Verification(runs, len(parts), equal, tuple(once), unconfirmed)
+    return Verification(runs, len(parts), equal, tuple(once), unconfirmed, differences)
+
+
+def compare_environments(content: dict[str, Any], player: str) -> dict[str, tuple[str, str]]:
+    """Return what made the certificate and what verifies it, where they differ."""
+
+    def describe(versions: dict[str, str], machine: str, backend: str) -> dict[str, str]:
+        return {**versions, "machine": machine.split(",")[0], "backend": backend}  # the number of cores changes nothing
+
+    made = describe(content["made"]["versions"], content["made"]["machine"], content["plan"]["backend"])
+    here = describe(get_versions(), describe_machine(), player)
+    names = [*here, *(name for name in made if name not in here)]
+    pairs = {name: (made.get(name, "none"), here.get(name, "none")) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def find_misstatements(

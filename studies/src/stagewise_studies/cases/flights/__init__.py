@@ -44,7 +44,7 @@ SOURCE = Source(
         "Transportation Statistics of the United States, in the public domain."
     ),
 )
-SIZE = Size(seeds=10, rounds=365 * 300)
+SIZE = Size(seeds=5, rounds=365 * 300)
 LIMIT, NEVER, SLOPE = 0.15, 0.9999, 0.22  # SLOPE: per 30 days
 HALF, DOUBLE = "guarded, half the slope", "guarded, twice the slope"
 JUMPS = "guarded, jumps are found"
@@ -182,7 +182,7 @@ def picture(result: Mapping[str, Any]) -> Any:
         axes[0, 1].plot(days, 100 * np.array(result["late by day"][name]), color=colour, linestyle=dashes, label=name)
         axes[1, 0].plot(months, result["fee by month"][name], color=colour, linestyle=dashes)
     for name, by_month in result["late by month, alone"].items():
-        colour, dashes = LINES.get(name, OTHERS.get(name))
+        colour, dashes = (LINES | OTHERS)[name]
         label = name if name in OTHERS else None
         axes[1, 1].plot(months, 100 * np.array(by_month), color=colour, linestyle=dashes, label=label)
     axes[1, 0].plot(months, result["fee by month"][POSSIBLE], color=INK, linestyle=(0, (1, 1)), label=POSSIBLE)

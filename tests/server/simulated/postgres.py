@@ -12,6 +12,7 @@ import hashlib
 import logging
 import os
 import random
+import re
 import secrets
 import sys
 import threading
@@ -35,10 +36,12 @@ from stagewise.server import learner as learner_module
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import AppendRequest, AppendResult
 from stagewise.server.messages import OutcomeUpdate
+from stagewise.server.store import postgres as store_module
 from stagewise.server.store import postgres_batch
 from stagewise.server.store.postgres import PostgresStore
 
 PROCESSES, ROUNDS, IDS = 3, 22, 30
+TIMEOUT = re.compile(r"'\d+s'")  # of statements and locks: how fast this machine is decides nothing
 EPOCH = 1_700_000_000_000_000
 KILLED, DIED, LOST = 0.002, 0.002, 0.03  # chances: of a backend and a process, a statement; of an answer of COMMIT
 PLANTS: dict[str, tuple[tuple[str, str], ...]] = {  # statements of `postgres_batch` that a planted bug replaces
@@ -98,6 +101,14 @@ class ScheduledConnection(psycopg.Connection[Any]):
         finally:
             self._is_piped = False
         self._lose()
+
+    def close(self) -> None:
+        """Close the connection, and return when its backend and all of its locks are gone."""
+        if not self.closed:
+            process_id = self.info.backend_pid
+            super().close()
+            self.world.turns.terminate(process_id)
+        super().close()
 
     def _lose(self) -> None:
         """Lose the answer of a COMMIT now and then."""
@@ -284,6 +295,8 @@ def play(seed: int, address: str, plant: str | None = None) -> Result:
             changed.enter_context(patch.object(postgres_batch, name, statement))
         for where, name, value in (
             (psycopg, "connect", connection.connect),
+            (store_module, "SETTINGS", TIMEOUT.sub("0", store_module.SETTINGS)),
+            (store_module, "DEFAULTS", {**store_module.DEFAULTS, "connect_timeout": 60}),
             (time, "monotonic", world.now),
             (os, "urandom", world.rng.randbytes),
             (secrets, "token_bytes", world.rng.randbytes),

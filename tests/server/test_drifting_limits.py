@@ -30,13 +30,16 @@ PROBLEM = sw.Problem(
 SCORED = sw.Limit(0.2, safe_bound=0.0, score=sw.RiskScore("risk", buckets=3), drift="0.05/30d")
 
 
+NOISY = sw.Limit(0.2, low=-0.5, high=1.5, noise=0.1, safe_bound=0.0, drift="0.05/30d")
+
+
 FORGETTING = sw.Reward("click", half_life="10d")
 
 
 @pytest.mark.parametrize(
     ("limit", "reward", "context"),
-    [(LIMIT, PROBLEM.reward, {}), (SCORED, FORGETTING, {"risk": 0.5})],
-    ids=["rates", "score and a reward that is forgotten"],
+    [(LIMIT, PROBLEM.reward, {}), (SCORED, FORGETTING, {"risk": 0.5}), (NOISY, PROBLEM.reward, {})],
+    ids=["rates", "score and a reward that is forgotten", "a declared noise"],
 )
 @played
 async def test_bounds_age_between_decisions_and_every_decision_is_replayed(
@@ -95,13 +98,14 @@ async def test_a_log_of_an_experiment_needs_times(tmp_path: Path) -> None:
         assert expected.probabilities["offer"] > 0.5
 
 
+@pytest.mark.parametrize("limit", [LIMIT, NOISY, sw.Limit(0.2, safe_bound=0.0, drift="jumps")])
 @played
-async def test_an_action_is_relearned_by_a_row_of_the_log(tmp_path: Path) -> None:
-    async with serve_problem(tmp_path, PROBLEM) as server:
+async def test_an_action_is_relearned_by_a_row_of_the_log(tmp_path: Path, limit: sw.Limit) -> None:
+    async with serve_problem(tmp_path, replace(PROBLEM, limits={"opt_out": limit})) as server:
         rows = 1200
         log = {"action": ["offer"] * rows, "click": [1.0] * rows, "opt_out": [0.0] * rows}
         at = server.store.now() / 1e6 - 20 * DAY + np.arange(rows) * 20 * DAY / rows
-        whole = build_offline_log(PROBLEM, {**log, "at": at}, {})
+        whole = build_offline_log(server.experiment(NAME).problem, {**log, "at": at}, {})
         await server.learned(NAME, (await server.learn_log(NAME, whole, "ada", "last month")).row)
         before = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="before"))
         with pytest.raises(sw.InvalidProblem):
@@ -110,7 +114,11 @@ async def test_an_action_is_relearned_by_a_row_of_the_log(tmp_path: Path) -> Non
         await learned(server)
         after = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="after"))
         assert before.probabilities["offer"] == 1.0
-        assert after.probabilities["offer"] == pytest.approx(0.2)
+        assert after.probabilities["offer"] == pytest.approx(0.2 / limit.high)
+        body = msgspec.json.decode(server.store.events_of_kind(NAME, "control")[-1].body)
+        assert body == {"what": "forget_costs", "action": "offer", "actor": "ada", "reason": "a new footer"} | {
+            "before": None
+        }
         await learned(server)
         assert Replay(server.store, NAME).run().first_difference is None
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -121,6 +122,31 @@ async def test_an_action_is_relearned_by_a_row_of_the_log(tmp_path: Path, limit:
         }
         await learned(server)
         assert Replay(server.store, NAME).run().first_difference is None
+
+
+@pytest.mark.parametrize("on_jump", [None, "stop"])
+@played
+async def test_a_jump_stops_one_action_unless_a_person_wants_all_to_stop(tmp_path: Path, on_jump: Any) -> None:
+    limit = sw.Limit(0.2, safe_bound=0.0, drift="jumps", on_jump=on_jump)
+    async with serve_problem(tmp_path, replace(PROBLEM, limits={"opt_out": limit})) as server:
+        problem, rows, rng = server.experiment(NAME).problem, 1200, np.random.default_rng(2)
+        log = {"action": ["offer"] * rows, "click": [1.0] * rows, "opt_out": [0.0] * rows}
+        at = server.store.now() / 1e6 - 20 * DAY + np.arange(rows) * 20 * DAY / rows
+        whole = build_offline_log(problem, {**log, "at": at}, {})
+        await server.learned(NAME, (await server.learn_log(NAME, whole, "ada", "last month")).row)
+        for i in range(300):
+            answer = await server.decide(NAME, DecisionRequest(propose="offer", decision_id=f"d{i}"))
+            opted = float(answer.action == "offer" and rng.random() < 0.5)
+            await server.learn(NAME, OutcomeUpdate(f"d{i}", {"click": 1.0, "opt_out": opted}))
+            if i % 50 == 49:
+                await learned(server)
+        experiment = server.experiment(NAME)
+        assert (experiment.controls.killed is None) == (on_jump is None)
+        if on_jump is None:
+            assert "change of opt_out" in experiment.warnings
+            assert not experiment.alerts
+            answer = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="after"))
+            assert 0.0 < answer.probabilities["offer"] < 0.5
 
 
 @played

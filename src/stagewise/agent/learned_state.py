@@ -117,8 +117,10 @@ class LearnedState:
         self.update_count += 1
 
     def extend(self, policy: Any) -> None:
-        """Go on with a policy that has more actions."""
+        """Go on with a policy that has more actions, or a later version of a score."""
         self.state, self.update_count = policy.grow_state(self.policy, self.state), self.update_count + 1
+        if self.mismatch is not None:
+            self.mismatch.extend(self.policy, policy)
         self._bind(policy)
         self.statistics.reset_tracks()
 

@@ -248,7 +248,7 @@ class StateFold:
         elif body["what"] == FORGET_COSTS:
             self.learn()
             with suppress(StagewiseError):  # the action is not of this version of the problem
-                self.learned.forget_costs(body["action"], body["before"])
+                self.learned.forget_costs(body["action"], body["before"], self.queue.pending_rows)
         elif body["what"] == ACKNOWLEDGE:
             self.learn()
             memory, note = self.learned.state.memory, f"{body['actor']}: {body['reason']}"

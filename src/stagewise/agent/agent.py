@@ -283,6 +283,7 @@ class Agent(TableAgent):
             raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
         with self._lock:
             acknowledge(self._base_policy, self._learned.state, self._learned.statistics, name, note)
+            self._learned.update_count += 1  # snapshots from now on are newer than those with the alert
 
     def report(self, names: Any = None) -> Report:
         """Summarize traffic, rewards against the safe action, limits and actions; `print` shows a table.

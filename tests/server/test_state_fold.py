@@ -161,9 +161,9 @@ def test_an_outcome_that_comes_long_after_its_decision_is_counted_and_learning_g
     log = Log()
     first = log.decide("offer", 0)
     log.tell(first, 1, click=1.0)
-    for at in range(DAY, 950 * DAY, DAY // 2):
+    for at in range(DAY, 1050 * DAY, DAY // 2):
         log.tell(log.decide("nothing", at), at, click=0.0, opt_out=0.0, complaint=0.0)
-    fold, end = folded(log, (100,)), 951 * DAY
+    fold, end = folded(log, (100,)), 1051 * DAY
     assert fold.queue.base > INITIAL_CAPACITY == len(fold.queue.dates)
     before = fold.learned.update_count
     log.tell(first, end, click=1.0, opt_out=1.0)

@@ -54,6 +54,10 @@ class PlayedAction(NamedTuple):
     step: float = 1.0
     safe: RoundSafeAction | None = None  # the safe action of its round, where the round named it
 
+    @property
+    def _position(self) -> int:
+        return self.ray
+
     @classmethod
     def from_decision(cls, decision: Decision) -> "PlayedAction":
         """Return the played action of a decision; without a position where its candidates are not cached."""
@@ -142,6 +146,7 @@ class BasePolicy:
     problem: Any = None  # the `Problem` that it plays, or None
     needs_times: bool = False  # a mean drifts, so that every decision has a time
     has_parts: ClassVar[bool] = True  # its memory consists of model blocks with diagnostics (`models.diagnostics`)
+    value_type: ClassVar[Any] = np.float64  # of an outcome's values
     why_unit_range: str = ""  # why outcomes must lie in [0, 1], and what to do; empty: they need not
 
     @property
@@ -221,6 +226,13 @@ class BasePolicy:
         played = self.check_played(PlayedAction.from_decision(decision))
         values = self.values(outcome.reward, outcome.cost)
         return self.learn_in_place(self.cache_offered(before, decision), played, values)
+
+    def get_played(self, decision: Decision) -> Any:
+        """Return what `learn_in_place` needs to know of a decision."""
+        return PlayedAction.from_decision(decision)
+
+    def check_outcome(self, state: PolicyState, played: Any, values: Any) -> None:
+        """Raise where values cannot be learned; a policy of stagewise checks them when they are read."""
 
     def learn_in_place(self, state: PolicyState, played: PlayedAction, values: Floats) -> PolicyState:
         """Learn the reward and the signed costs (1 + m,) of a played action, in place where there is room."""

@@ -219,10 +219,10 @@ class BaseAgent:
     def _record(self, decision: Decision, at: int) -> Decision:
         """Count a decision of this agent and add it to the queue; return it."""
         decision._by = self._identity.id_prefix
-        self._learned.statistics.record_decision(decision)
         if decision._uncached:
             self._learned.cache_offered(decision)
-        self._add(decision._position, decision if self._keeps_rows else self._policy.get_played(decision), at)
+        index = self._learned.statistics.record_decision(decision)
+        self._add(index, decision if self._keeps_rows else self._policy.get_played(decision), at)
         return decision
 
     def _identify(self, id_: Any) -> CallersId:

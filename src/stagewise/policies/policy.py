@@ -236,10 +236,11 @@ class BasePolicy:
 
     def learn_in_place(self, state: PolicyState, played: PlayedAction, values: Floats) -> PolicyState:
         """Learn the reward and the signed costs (1 + m,) of a played action, in place where there is room."""
-        arrays = None if played.safe is None else self.get_round_arrays(played.safe)
+        (_, _, step, safe), before = played, state.memory
         features, index = self.locate(played)
-        memory = self.rounds.learn(state.memory, features, index, played.step, values, arrays)
-        return state if memory is state.memory else PolicyState(memory)
+        arrays = None if safe is None else self.get_round_arrays(safe)
+        memory = self.rounds.learn(before, features, index, step, values, arrays)
+        return state if memory is before else PolicyState(memory)
 
     def learn_log(self, state: PolicyState, actions: Any, values: Sequence[Floats] | Floats) -> PolicyState:
         """Learn a log as one batch: actions as `check_logged_actions` returns them, and their values (1 + m,)."""

@@ -22,7 +22,7 @@ class PolicyAdapter(BasePolicy):
     learns: ClassVar[str] = NOTHING
     has_parts: ClassVar[bool] = False
     value_type: ClassVar[Any] = object
-    signal_names = ("outcome",)  # type: ignore[assignment]
+    signal_names = ("outcome",)
 
     def __init__(self, adapted: Policy) -> None:
         self.adapted = adapted

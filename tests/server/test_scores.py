@@ -9,11 +9,10 @@ from tests.server.logs import DAY, Log, month, problem
 import stagewise as sw
 from stagewise.cli.server_startup import build_offline_log
 from stagewise.problem.errors import ErrorCode
-from stagewise.server.controls import Controls
+from stagewise.server.controls import Controls, ProblemVersion, build_first_version, build_next_version
 from stagewise.server.decide import DecisionRequest, decide
 from stagewise.server.snapshots import build_initial_snapshot
 from stagewise.server.state_fold import StateFold
-from stagewise.server.versions import ProblemVersion, build_first_version, build_next_version
 
 LIVE = Controls(mode="live")
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Flags, Floats, Ints, as_python
-from stagewise.engine.layout import CERTIFIED, DIRECTIONAL, ENFORCES_LIMITS, LIMITS, OFFERS_SAFE, SAFE_INDEX, SWITCHES
+from stagewise.engine.layout import CERTIFIED, DIRECTIONAL, ENFORCES_LIMITS, OFFERS_SAFE, SAFE_INDEX, SWITCHES
 from stagewise.engine.limits import (
     CONTRADICTED,
     NO_BETTER_ACTION,

@@ -298,6 +298,8 @@ class BaseAgent:
             costs = self._observed_costs
             if costs is not None and costs.observe_whole(index, values):
                 costs.record_alerts(self._policy, self._learned.statistics)
+            if self._learned.statistics.changed:
+                self._begin_tests_anew()
             if queue.buffered_count or self._identity.rounds_by_id:
                 self._learn_due()
 
@@ -347,6 +349,11 @@ class BaseAgent:
         if self._observed_costs is not None and self._observed_costs.check():
             self._observed_costs.record_alerts(self._policy, self._learned.statistics)
 
+    def _begin_tests_anew(self) -> None:
+        """Let the tests of costs begin anew where a change was found."""
+        if self._observed_costs is not None:
+            self._observed_costs.begin_anew_after_changes(self._policy, self._learned.statistics)
+
     def _learn_due(self) -> None:
         """Learn the buffered outcomes whose turn has come, in the order of the decisions."""
         queue, identity = self._queue, self._identity
@@ -355,6 +362,8 @@ class BaseAgent:
             self._learned.learn_rows(indices, queue.rows[indices - queue.base], taken)
         for index, group in queue.iter_due():
             self._learned.learn_row(index, self._get_played(index), queue.select(index, group))
+        if self._learned.statistics.changed:
+            self._begin_tests_anew()
         if identity.rounds_by_id:
             identity.forget_completed(queue.is_pending, queue.pending_count + queue.buffered_count)
 

@@ -128,6 +128,17 @@ class StateFold:
                 is_old = np.array([version in others for version in versions], dtype=np.bool_)
                 rows[is_old, self.policy.first_segment + place] = NO_BUCKET
 
+    def divide_anew(self, before: Problem, rows: Floats) -> Floats:
+        """Return rows (n, D) of an earlier version of the problem as rows of this one; who had another score has none.
+
+        A division that is new is a score: nothing else of a division changes.
+        """
+        first, last = self.policy.first_segment, self.policy.first_segment + len(before.divisions)
+        places = {division: first + place for place, division in enumerate(before.divisions)}
+        none = np.full(len(rows), float(NO_BUCKET))
+        keys = [rows[:, places[one]] if one in places else none for one in self.problem.divisions]
+        return np.column_stack([rows[:, :first], *keys, rows[:, last:]])
+
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""
         closed = self.queue.advance(at)  # each counts as declared from now on
@@ -217,7 +228,7 @@ class StateFold:
         elif body["what"] == FORGET_COSTS:
             self.learn()
             with suppress(StagewiseError):  # the action is not of this version of the problem
-                self.learned.forget_costs(body["action"], body["before"])
+                self.learned.forget_costs(body["action"], body["before"], self.queue.pending_rows)
         elif body["what"] == ACKNOWLEDGE:
             self.learn()
             memory, note = self.learned.state.memory, f"{body['actor']}: {body['reason']}"
@@ -245,6 +256,7 @@ class StateFold:
             at, values = indices - self.queue.base, np.full((len(due), len(self.queue.names)), math.nan)
             values[np.arange(len(due)), signals] = self.queue.values[at, signals]
             self.learned.learn_rows(indices, self.queue.rows[at], values)
+            self.circuit_breaker.begin_anew_after_changes(self.learned.statistics)
 
     def new_feedback_monitor(self) -> FeedbackMonitor | None:
         """Return a new feedback monitor; None without a feedback timeout."""
@@ -292,11 +304,15 @@ class StateFold:
     def change_version(self, problem: Problem, version: int, retired: frozenset[str]) -> None:
         """Go on with a later version of the problem where the rows that it would be folded from are gone.
 
-        What was learned stays. The tests of limits go on; the feedback monitor begins anew.
+        What was learned stays, except by an earlier version of a score, whose users are in no bucket of the new one.
+        The tests of limits go on; the feedback monitor begins anew.
         """
+        before = self.problem
         self.problem, self.version, self.retired = problem, version, retired
         self.policy, self._decision_policy = problem.policy(), problem.policy()
         self.learned.extend(self.policy)
+        self.queue.replace_rows(self.divide_anew(before, self.queue.rows))
+        self._log = [(self.divide_anew(before, actions), values) for actions, values in self._log]
         tests = self.circuit_breaker.to_dict()
         self.circuit_breaker = CircuitBreaker(problem, self.queue)
         self.circuit_breaker.restore(tests)

@@ -1,7 +1,6 @@
 """Time of a first decision, its learning and a first simulation: on an empty cache, then with kernels kept.
 
-Interpreted first, then compiled first. Then a first simulation of a problem by a process that imports and does nothing
-else, and the longest round while machine code takes over.
+Interpreted first, then compiled first. Then the longest round while machine code takes over.
 
 python benchmarks/starting.py
 """
@@ -26,25 +25,6 @@ world = sw.LinearWorld(reward=np.ones(10) / 4, cost=np.ones(10) / 4, actions=sw.
 sw.simulate(policy, world, rounds=1000)
 print(f"import to first decision {b - a:.2f} s ({seen:.2f} s wall), learning {c - b:.2f} s,", end=" ")
 print(f"simulation {time.process_time() - c:.2f} s")
-"""
-
-FIRST = """
-import time
-from numba.core import event
-import stagewise as sw
-
-problem = sw.Problem(
-    action_names=["nothing", "digest", "offer"], safe_name="nothing", context=["age", "opens"],
-    reward=sw.Reward("click"), limits={"opt_out": sw.Limit(0.02, safe_bound=0.0, model="rates")}, delta=0.05,
-)
-world = sw.ContextWorld(  # the click rates and the opt-out rates of README.md
-    reward=[[0.0, 0.0, 0.0], [0.10, 0.0, 0.05], [0.12, -0.08, 0.0]],
-    cost={"opt_out": [[0.0, 0.0, 0.0], [0.008, 0.0, 0.0], [0.012, 0.0, 0.0]]}, features="plain",
-)
-with event.install_recorder("numba:compile") as recorder:
-    sw.simulate(problem, world, rounds=1000)
-count = sum(each.is_start for _, each in recorder.buffer)
-print(f"first simulation of a Problem, import included: {time.process_time():.1f} s, {count} kernels compiled")
 """
 
 
@@ -77,14 +57,11 @@ print(f"{np.median(taken[-400:]):.0f} us, longest round {taken.max() / 1e3:.0f} 
 
 
 def main() -> None:
-    """Print the lines of each part: of an empty cache first, then of a full one."""
+    """Print a line for an empty cache and two for a full one, in either mode, then one for each pace of rounds."""
     for mode in ("background", "always"):
         with tempfile.TemporaryDirectory() as folder:
             for kind in ("empty", "kept", "kept"):
                 print(f"{mode}, {kind}: {run(CODE, folder, mode)}", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        for kind in ("empty", "kept"):
-            print(f"{kind}: {run(FIRST, folder, 'background')}", flush=True)
     for pause in ("0.0", "0.002"):
         with tempfile.TemporaryDirectory() as folder:
             print(run(SWAP.replace("PAUSE", pause), folder, "background"), flush=True)

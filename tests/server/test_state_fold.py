@@ -46,7 +46,7 @@ def test_tests_that_begin_anew_after_a_change_do_not_depend_on_how_the_log_is_cu
         place, opt_out = log.decide("offer", i * DAY), float(rng.random() < (0.01 if i < 200 else 0.4))
         log.tell(place, i * DAY + 1, click=0.0, opt_out=opt_out)
     whole = folded(log, (10_000,), jumps)
-    assert list(whole.learned.statistics.warnings) == ["change of opt_out"]
+    assert "change of opt_out" in whole.learned.statistics.warnings
     assert 200 < whole.circuit_breaker.tests["limit", 0].first < 400
     assert folded(log, (1,), jumps).encode() == whole.encode()
     assert folded(log, (37, 5), jumps).encode() == whole.encode()

@@ -62,7 +62,8 @@ def test_mixtures_for_users(name: str, segmented: bool) -> None:
     policy = kind(**options, mean_cost_bound=None, **settings)
     runs = play_both(policy, world, **PLAN)
     assert same(*runs)
-    safe = play_both(sw.AlwaysSafe(safe_action=SAFE, threshold=LIMITS), world, **PLAN)[1]
+    safest = sw.AlwaysSafe(safe_action=SAFE, threshold=LIMITS)
+    safe = sw.simulate(safest, world, runs=[3], seed=11, backend="python", **PLAN)
     assert not np.array_equal(runs[0].reward, safe.reward)
 
 

@@ -22,7 +22,7 @@ from stagewise.simulation.certify import build_audited_job, build_content, build
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.jobs import BACKENDS, Backend, Batch, open_workers
 from stagewise.simulation.oracle import PolicyWorlds
-from stagewise.simulation.plan import describe_machine, get_versions
+from stagewise.simulation.plan import describe_linear_algebra, describe_platform, get_versions
 from stagewise.worlds.world_families import build_family, build_world
 
 EXACT_TOLERANCE = 1e-9  # relative, for arithmetic in another order
@@ -36,6 +36,11 @@ class FaultCode(SentenceCode):
 
     SECTION_DIFFERS = "section_differs", "the section {section!r} does not match the runs, the policy or the world"
     RUNS_DIFFER = "runs_differ", "runs {first} to {last} give other numbers when replayed"
+    ARITHMETIC_DIFFERS = (
+        "arithmetic_differs",
+        "the runs were computed with {made} and replayed with {here}, which round differently, and a solver can "
+        "amplify that; replay them with the same linear algebra (with OpenBLAS, set OPENBLAS_CORETYPE)",
+    )
     BATCHES_DIFFER = "batches_differ", "the batches are not those of the plan"
     END_DIFFERS = "end_differs", "the runs do not end where the plan does"
 
@@ -76,7 +81,8 @@ def verify_certificate(
     """Check a certificate, and replay a random part of its runs.
 
     Every statement is compared with the totals, the policy and the world, and the totals of every replayed batch with
-    its runs: to the bit if backend, versions and machine are those of the certificate, else within a tolerance.
+    its runs: to the bit if backend, versions and machine are those of the certificate, else within a tolerance. Runs in
+    Python can depend on the linear algebra beyond that; a fault says so.
     Statements about all runs together (quantiles, histograms, curves) are compared only with `replay_fraction=1.0`;
     else they must be possible, and `unconfirmed` lists them.
 
@@ -110,9 +116,10 @@ def verify_certificate(
     )
     plan, made = content["plan"], content["made"]
     player = plan["backend"] if backend is None else check_choice(backend, BACKENDS, "backend")
-    machine = describe_machine().split(",")[0]
-    is_exact = made["versions"] == get_versions() and made["machine"].split(",")[0] == machine
-    is_exact = is_exact and player == plan["backend"]
+    algebra, here = made["machine"].split(", ")[-1], describe_linear_algebra()
+    has_same_algebra = player != "python" or algebra == here
+    is_exact = has_same_algebra and made["versions"] == get_versions() and player == plan["backend"]
+    is_exact = is_exact and made["machine"].split(",")[0] == describe_platform()
     near = EXACT_TOLERANCE if is_exact else TOLERANCE
     try:
         pairs = PolicyWorlds(*rebuild_pair(content, policy, world))
@@ -143,6 +150,8 @@ def verify_certificate(
         if replays_all
         else [Fault.of(FaultCode.SECTION_DIFFERS, section=name) for name in find_impossible(content, result, near)]
     )
+    if not has_same_algebra and any(fault.code == FaultCode.RUNS_DIFFER for fault in faults):
+        faults.append(Fault.of(FaultCode.ARITHMETIC_DIFFERS, made=algebra, here=here))
     unconfirmed = () if replays_all else AGGREGATE_SECTIONS
     once = [fault for i, fault in enumerate(faults) if fault not in faults[:i]]
     return Verification(runs, len(parts), equal, tuple(once), unconfirmed)

@@ -90,18 +90,6 @@ def test_rays_from_every_rounds_own_point(name: str) -> None:
         assert same(*play_both(policy, world, **PLAN)), actions
 
 
-def test_an_agent_by_hand_plays_the_run() -> None:
-    policy, world = points(sw.SafePosteriorSampling, sw.RandomRaySet(count=5, dimension=3, safe=0.2))
-    agent, rewards = sw.Agent(policy, seed=11), []
-    for t in range(ROUNDS):
-        decision = agent.decide(world.actions_in(sw.RandomKey(11, 0, t)))
-        rewards.append(world.means(decision.action)[0])
-        outcome = world.outcome(decision.action, sw.RandomKey(11, 0, t))
-        agent.learn(decision, reward=outcome.reward, cost=outcome.cost)
-    result = sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=11, record_points=ROUNDS, audit=True)
-    assert np.array_equal(result.reward[0], rewards)
-
-
 def test_a_contradiction_comes_in_the_same_round() -> None:
     world = users("crossed", False, outcomes="gaussian", noise=0.02)
     options = {"safe_action": sw.SafeAction(cost=[0.001, 0.3]), "threshold": LIMITS, "noise": 0.02, "dimension": K * D}

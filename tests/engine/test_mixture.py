@@ -69,7 +69,7 @@ def test_ten_thousand_pairs_are_worth_what_highs_finds() -> None:
         check_pair(program, best_value(solver, program))
 
 
-@settings(deadline=None, max_examples=300)  # the first call compiles
+@settings(max_examples=300)
 @given(st.lists(candidates, max_size=7), amounts, amounts, st.floats(0.01, 4.0))
 def test_a_pair_is_worth_the_best_pair_of_all_in_rational_arithmetic(
     listed: list[tuple[float, float]], safe_reward: float, safe_cost: float, slack: float
@@ -89,7 +89,7 @@ def test_an_arc_with_a_thousand_corners_ends_at_its_best_chord() -> None:
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @example([0.1, 0.3, 0.7])
 @example([0.0, 1e-300, 1e300])
 @example([-5e-324, 0.0, 5e-324])

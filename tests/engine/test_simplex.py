@@ -83,7 +83,7 @@ def test_ten_thousand_mixtures_are_worth_what_highs_finds() -> None:
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=300)  # the first call compiles
+@settings(max_examples=300)
 @given(st.data(), st.integers(1, 4), st.integers(1, 8))
 def test_a_mixture_on_a_coarse_grid_is_worth_what_highs_finds(
     data: st.DataObject, constraints: int, actions: int

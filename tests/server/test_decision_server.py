@@ -388,12 +388,12 @@ async def test_costs_above_their_limit_trip_the_server_by_itself(tmp_path: Path)
                 break
             await server.learn(NAME, OutcomeUpdate(f"u-{i}", {"click": 0, "opt_out": 1, "complaint": 0}))
         await learned(server)
-        await asyncio.sleep(0.2)
+        await soon(lambda: server.experiment(NAME).killed)
         made = await server.decide(NAME, user("after"))
         assert made.mode == "killed"
         assert made.reason == "tripped"
         await server.resume(NAME, "ada", "the feed was wrong")
-        await asyncio.sleep(0.2)
+        await soon(lambda: server.experiment(NAME).killed is None)
         assert (await server.decide(NAME, user("later"))).mode == "live"
 
 

@@ -117,7 +117,7 @@ bench-gpu: $(READY)
 # Spark and Ray need Java 17 and large packages, so they have an environment of their own.
 .venv-engines/ready: requirements.lock tests/engines/requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv-engines
-	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock -r tests/engines/requirements.lock
+	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile -r requirements.lock -r tests/engines/requirements.lock
 	.venv-engines/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable ./reproduction --editable ./studies
 	@touch .venv-engines/ready
 

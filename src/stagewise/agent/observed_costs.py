@@ -83,16 +83,19 @@ class CostTests:
         """Test a decision whose signals (1 + m,) were all just reported; return whether they reject a test."""
         return values.tolist()[1:] != self.nothing and self.observe(index, self.queue.signals)  # else it counted as 0
 
-    def observe_rows(self, indices: Ints, signal: int) -> None:
-        """Note that one signal of decisions was just reported or dropped; `check` tests them."""
+    def observe_rows(self, indices: Ints, signal: int) -> bool:
+        """Note that one signal of decisions was just reported or dropped; return whether `check` has to test them."""
         j = signal - 1
         if j < 0 or not indices.size:
-            return
+            return False
+        if indices.size == 1:
+            return self.observe(int(indices[0]), (signal,))
         start, end = int(indices.min()), int(indices.max()) + 1
         changed = indices[self.read_costs(j, start, end)[indices - start] != 0.0]
         for kind in (LIMIT, SAFE) if changed.size else ():  # other costs counted as 0 already
             if (kind, j) in self.tests:
                 self.tests[kind, j].invalidate(changed)
+        return bool(changed.size)
 
     def check(self) -> bool:
         """Return whether a test rejects, after `observe_rows`."""

@@ -26,6 +26,7 @@ from stagewise.launch.doctor.doctor import check_log
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.window import parse_seconds
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.audit.log_reader import count_offline_rows
 from stagewise.server.controls import parse_mode
@@ -63,6 +64,7 @@ def run_server(start: Any) -> None:
     for option, seconds in (("--feedback-timeout", start.feedback_timeout), ("--max-age", start.max_age)):
         if seconds is not None and not seconds > 0:
             raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, option, seconds, "a number of seconds above 0")
+    retention = None if start.retention is None else parse_seconds(start.retention, "--retention")
     file = parse_file_path(start.store)
     if start.workers > 1 and file is not None:
         raise InvalidProblem(
@@ -75,7 +77,7 @@ def run_server(start: Any) -> None:
     store = open_checked_store(start, problems)
     server = DecisionServer(
         store, alone=file is not None, feedback_timeout=start.feedback_timeout, max_age=start.max_age,
-        read_log=read_log, webhooks=webhooks,
+        read_log=read_log, webhooks=webhooks, retention=retention,
     )  # fmt: skip
     keys = AccessKeys(store)
     stop_others: list[Callable[[], None]] = []
@@ -87,6 +89,8 @@ def run_server(start: Any) -> None:
             await open_experiment(server, name, problem, start)
         for name, log in logs.items():
             await learn_offline_log(server, name, log)
+        if server.retention is not None:
+            server.retention.check()
         for name in server.experiments():
             await asyncio.to_thread(warm_up, server.experiment(name).current)
 
@@ -120,7 +124,7 @@ def start_workers(start: Any, address: str) -> Callable[[], None]:
     command = [sys.executable, "-m", "stagewise", "serve", "--quiet"]
     command += ["--host", start.host, "--port", str(urlsplit(address).port), "--max-age", str(start.max_age)]
     options = {"feedback-timeout": start.feedback_timeout, "public-url": start.public_url, "rate": start.rate}
-    options["webhooks"] = start.webhooks
+    options |= {"webhooks": start.webhooks, "retention": start.retention}
     command += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
     environment = {**os.environ, WORKER_STORE: start.store}  # the address may have a password: not on a command line
     running = [subprocess.Popen(command, env=environment) for _ in range(start.workers - 1)]

@@ -129,11 +129,15 @@ def replay_certificate(path: Path, **settings: Any) -> bool:
     found = verify_certificate(path, **settings)
     batches = "1 batch" if found.batches == 1 else f"{found.batches} batches"
     repeated = f"{format_count(found.runs, 'run')} in {batches} were repeated, {found.equal} of them bit for bit"
+    made, here = (", ".join(f"{name} {pair[side]}" for name, pair in found.differences.items()) for side in (0, 1))
+    other = f" Made with {made}; verified with {here}." if found.differences else ""
     if not found.stands:
-        typer.echo(f"{path} is not confirmed: {'; '.join(map(str, found.faults))}. {repeated}.")
+        hint = " Verify it with the version that made it: another may play other actions." if other else ""
+        typer.echo(f"{path} is not confirmed: {'; '.join(map(str, found.faults))}. {repeated}.{other}{hint}")
         return False
     content, names = SimulationCertificate.load(path).content, ", ".join(found.unconfirmed)
     unconfirmed = f" Consistent, but compared only with --fraction 1: {names}." if names else ""
     verdict = f"Its verdict: {content['verdict']}, {format_headline(content)}"
-    typer.echo(f"{path} is confirmed: {repeated}.{unconfirmed} {verdict}")
+    within = " Numbers agree within 1e-6." if other and found.equal < found.batches else ""
+    typer.echo(f"{path} is confirmed: {repeated}.{other}{within}{unconfirmed} {verdict}")
     return True

@@ -139,6 +139,10 @@ def decide(
         except InvalidActions as error:
             records[i] = error
             continue
+        except Exception:  # a bug; the others of the batch are not to suffer from it
+            log.exception("reading a request failed; the safe action is served")
+            records[i] = build_safe_record(snapshot, ReasonDetails(FallbackReason.DECISION_FAILED))
+            continue
         contexts[i] = context
         cause = get_override_cause(controls, everywhere, id_)
         if cause is None and not snapshot.read:
@@ -165,7 +169,7 @@ def decide(
                 records[i] = record
     for i, (record, (_, request)) in enumerate(zip(records, requests, strict=True)):
         if isinstance(record, DecisionRecord):
-            record.proposal = build_proposal_result(snapshot, record, contexts[i])
+            record.proposal = build_proposal_result(snapshot, record, contexts.get(i))
             record.control, record.problem, record.snapshot = (
                 (controls.row, everywhere.row),
                 snapshot.version,
@@ -248,10 +252,10 @@ def build_safe_record(snapshot: PolicySnapshot, cause: ReasonDetails) -> Decisio
 
 
 def build_proposal_result(
-    snapshot: PolicySnapshot, record: DecisionRecord, context: ContextVector
+    snapshot: PolicySnapshot, record: DecisionRecord, context: ContextVector | None
 ) -> ProposalResult | msgspec.UnsetType:
     """Return what became of the proposal of a request, by the probabilities of its record."""
-    if context.proposal is None:
+    if context is None or context.proposal is None:
         return msgspec.UNSET
     problem, limits = snapshot.problem, list(record.limits.values())
     status = summarize_proposal(

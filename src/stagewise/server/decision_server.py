@@ -98,8 +98,11 @@ class DecisionServer(Experiments):
         feedback_timeout: float | None = None,
         read_log: LogReader | None = None,
         webhooks: Sequence[Endpoint] = (),
+        retention: float | None = None,
     ) -> None:
-        super().__init__(store, learn=learn, alone=alone, feedback_timeout=feedback_timeout, webhooks=webhooks)
+        super().__init__(
+            store, learn=learn, alone=alone, feedback_timeout=feedback_timeout, webhooks=webhooks, retention=retention
+        )
         self.max_age, self.read_log, self.statistics_updater = max_age, read_log, StatisticsUpdater(store)
         self.user_keys = UserKeys(store)
 

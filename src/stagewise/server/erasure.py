@@ -6,6 +6,7 @@ An outcome that is pending is waited for: if users ask for erasure because of wh
 make the bounds wrong.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -42,6 +43,12 @@ class ErasureResult(NamedTuple):
 
 def erase_user(store: Store, user: str, actor: str, reason: str) -> ErasureResult:
     """Erase the contexts of a user, or begin to: nothing new is kept, and pending outcomes are waited for."""
+    with store.maintaining() as change:
+        return erase_alone(store, user, actor, reason, change)
+
+
+def erase_alone(store: Store, user: str, actor: str, reason: str, change: Callable[..., None]) -> ErasureResult:
+    """Erase a user while nobody else makes checkpoints."""
     digest = UserKeys(store).compute_digest(user)
     ids = [id_ for (id_,) in store._all(SELECT_OF_USER, digest)]
     if not ids:
@@ -73,7 +80,7 @@ def erase_user(store: Store, user: str, actor: str, reason: str) -> ErasureResul
         state = VersionState(version.number, problem, sorted(version.retired), fold.encode())
         contents[name] = msgspec.msgpack.encode(Checkpoint(fold.seq, [state]))
     number = append_digests(store, ERASED, contents, actor, reason)
-    store._change(
+    change(
         *((UPSERT_CHECKPOINT, (name, number, content)) for name, content in contents.items()),
         *((DELETE_SNAPSHOTS, (name, fold.seq)) for name, fold in folds.items()),
         *((DELETE_KEY, (id_,)) for id_ in ids),

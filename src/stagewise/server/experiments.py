@@ -35,6 +35,7 @@ from stagewise.server.event_log import (
 )
 from stagewise.server.learner import Learner
 from stagewise.server.messages import OUTCOME_FIELDS, RESERVED_NAMES, Conflict, ModeResponse, UnknownExperiment
+from stagewise.server.retention import Retention
 from stagewise.server.snapshots import build_initial_snapshot
 from stagewise.server.store.base import Store
 from stagewise.server.versions import (
@@ -149,6 +150,7 @@ class Experiments:
         alone: bool = True,
         feedback_timeout: float | None = None,
         webhooks: Sequence[Endpoint] = (),
+        retention: float | None = None,
     ) -> None:
         self.store, self.counters, self.everywhere, self.writer = store, Counters(), Controls(), Writer(store)
         self._experiments: dict[str, Experiment] = {}
@@ -160,6 +162,7 @@ class Experiments:
         )
         self._losses = store.losses
         self.webhooks = WebhookSender(self, webhooks) if webhooks else None
+        self.retention = None if retention is None else Retention(self, retention)
 
     async def start(self) -> None:
         """Read the store and start learning."""
@@ -168,13 +171,15 @@ class Experiments:
         self.refresh()
         if self._learns:
             self.learner.start()
-        if self.webhooks is not None:
-            self.webhooks.start()
+        for thread in (self.webhooks, self.retention):
+            if thread is not None:
+                thread.start()
 
     async def stop(self) -> None:
         """Finish pending requests, save a snapshot and close the store."""
-        if self.webhooks is not None:
-            await asyncio.to_thread(self.webhooks.stop)
+        for thread in (self.retention, self.webhooks):
+            if thread is not None:
+                await asyncio.to_thread(thread.stop)
         await asyncio.to_thread(self.learner.stop)
         await asyncio.to_thread(self.writer.stop)
         self.store.close()

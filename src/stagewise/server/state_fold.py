@@ -152,10 +152,9 @@ class StateFold:
         """Advance the time; windows close."""
         closed = self.queue.advance(at)  # each counts as declared from now on
         if closed:
-            for signal, indices in closed:
-                self.circuit_breaker.observe_rows(indices, signal)
-            self._due += self.queue.iter_due()
-            if self.circuit_breaker.check():
+            has_costs = [self.circuit_breaker.observe_rows(indices, signal) for signal, indices in closed]
+            self._due += self.queue.take_pairs()
+            if any(has_costs) and self.circuit_breaker.check():
                 self.note_safe_cost_alerts()
         if self.feedback_monitor is not None:
             self.feedback_monitor.advance(at)
@@ -177,7 +176,8 @@ class StateFold:
         """Apply an outcome; late signals are not learned."""
         index, values, queue = self._indices.get(event.decision, -1), decode_outcome(event.body).values, self.queue
         new = report_outcome(queue, index, values, self.scale_value)
-        self._due += queue.iter_due()
+        if index in queue.heads or queue.first:  # else nothing waited for it
+            self._due += queue.take_pairs()
         changed = range(len(queue.names)) if SHOWN in values else map(queue.names.index, new)
         if self.circuit_breaker.observe(index, changed):
             self.note_safe_cost_alerts()

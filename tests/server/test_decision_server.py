@@ -179,16 +179,14 @@ async def test_outcomes_come_in_parts_and_each_counts_once(tmp_path: Path) -> No
         ({"click": float("nan")}, ErrorCode.OUTCOME_OUT_OF_RANGE),
     ],
 )
-def test_an_invalid_outcome_changes_nothing(tmp_path: Path, values: dict[str, object], code: ErrorCode) -> None:
-    async def run() -> None:
-        async with serve_problem(tmp_path) as server:
-            await server.decide(NAME, user("u-1"))
-            before = server.store.head(NAME)
-            with refused(InvalidOutcome, code):
-                await server.learn(NAME, OutcomeUpdate("u-1", values))  # type: ignore[arg-type]
-            assert server.store.head(NAME) == before
-
-    asyncio.run(run())
+@played
+async def test_an_invalid_outcome_changes_nothing(tmp_path: Path, values: dict[str, object], code: ErrorCode) -> None:
+    async with serve_problem(tmp_path) as server:
+        await server.decide(NAME, user("u-1"))
+        before = server.store.head(NAME)
+        with refused(InvalidOutcome, code):
+            await server.learn(NAME, OutcomeUpdate("u-1", values))  # type: ignore[arg-type]
+        assert server.store.head(NAME) == before
 
 
 @played

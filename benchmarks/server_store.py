@@ -37,6 +37,7 @@ import numpy as np
 
 from stagewise.policies.problem import Problem
 from stagewise.server.controls import Controls
+from stagewise.server.controls import build_first_version as first_version
 from stagewise.server.decide import decide
 from stagewise.server.decision_server import warm_up
 from stagewise.server.event_log import (
@@ -56,7 +57,6 @@ from stagewise.server.store.base import EVENT_COLUMNS, Store, wall_clock
 from stagewise.server.store.factory import open_store
 from stagewise.server.store.migrate import FOLDER, to_postgres_sql
 from stagewise.server.store.sqlite import SqliteStore
-from stagewise.server.versions import build_first_version as first_version
 from stagewise.server.writer import Writer
 
 Insert = Callable[[list[tuple[object, ...]]], None]

@@ -104,10 +104,15 @@ async def test_an_action_is_relearned_by_a_row_of_the_log(tmp_path: Path) -> Non
         whole = build_offline_log(PROBLEM, {**log, "at": at}, {})
         await server.learned(NAME, (await server.learn_log(NAME, whole, "ada", "last month")).row)
         before = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="before"))
+        for i in range(60):
+            await server.decide(NAME, DecisionRequest(propose="offer", decision_id=f"pending{i}"))
         with pytest.raises(sw.InvalidProblem):
             await server.forget_costs(NAME, "ofer", None, "ada", "a new footer")
         await server.forget_costs(NAME, "offer", None, "ada", "a new footer")
-        await learned(server)
+        await server.learn(NAME, OutcomeUpdate("before", {"click": 1.0, "opt_out": 0.0}))
+        for i in range(60):  # of the old footer
+            await server.learn(NAME, OutcomeUpdate(f"pending{i}", {"click": 1.0, "opt_out": 0.0}))
+        await learned(server, 60.0)
         after = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="after"))
         assert before.probabilities["offer"] == 1.0
         assert after.probabilities["offer"] == pytest.approx(0.2)

@@ -19,14 +19,14 @@ from stagewise.server.audit.export import encode_parquet
 from stagewise.server.audit.log_reader import FindingCode
 from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import Receipt, verify_store
-from stagewise.server.checkpoints import begin_fold
+from stagewise.server.controls import build_first_version
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import CONTROL, GLOBAL
 from stagewise.server.messages import OutcomeUpdate, UnknownDecision
 from stagewise.server.retention import remove_old_rows
+from stagewise.server.snapshots import begin_fold
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable, wall_clock
-from stagewise.server.versions import build_first_version
 from stagewise.server.web.metrics import render_metrics
 
 
@@ -149,7 +149,7 @@ async def test_what_a_removal_left_cannot_be_changed(address: str) -> None:
     with closing(opened(address, clock)) as store, refused(InvalidOutcome, ErrorCode.OUT_OF_RANGE, NAME, "7d"):
         remove_old_rows(store, clock.time - 6 * DAY, "ada", "too early")
     page = (Path(__file__).parents[2] / "docs/how-to/remove-old-rows.md").read_text(encoding="utf-8")
-    ((commands,), said) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL), list[str]()
+    ((commands, *_), said) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL), list[str]()
     for line in commands.replace("server.db", address).replace("messages", NAME).splitlines():
         status, told = called(*shlex.split(line)[1:])
         assert status == 0, told

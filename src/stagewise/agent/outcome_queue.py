@@ -150,6 +150,15 @@ class OutcomeQueue:
         """The rows (n, width) of the decisions from `first_kept` on."""
         return self.rows[self.first_kept - self.base : self.end - self.base]
 
+    @property
+    def pending_rows(self) -> Floats:
+        """The rows (n, width) of the decisions from `oldest` on."""
+        return self.rows[self.oldest - self.base : self.end - self.base]
+
+    def replace_rows(self, rows: Floats) -> None:
+        """Replace what the caller keeps of every decision, by rows of this or another width."""
+        self.rows, self.width = rows, rows.shape[1]
+
     def reserve(self, count: int) -> None:
         """Make room for more decisions: leave out blocks that are over, then enlarge the tables."""
         capacity, low = len(self.dates), self.first_changeable - self.first_changeable % BLOCK

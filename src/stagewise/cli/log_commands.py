@@ -68,7 +68,7 @@ def doctor(
         from stagewise.files.atomic_write import write_bytes, write_text
         from stagewise.files.tables import WRITERS
         from stagewise.launch.doctor.doctor import check_log
-        from stagewise.reports.plot_style import PICTURES, write_figure
+        from stagewise.reports.style import PICTURES, write_figure
 
         if fit_risk_score is not None:
             fit_score_for_limit(log, problem, fit_risk_score, out, holdout, proposal_fraction, columns)
@@ -172,7 +172,7 @@ def evaluate(
     """
     with handle_errors():
         from stagewise.launch.evaluation.evaluate import evaluate_on_log
-        from stagewise.reports.plot_style import PICTURES, write_figure
+        from stagewise.reports.style import PICTURES, write_figure
 
         check_ending(picture, PICTURES)
         settings: dict[str, Any] = {

@@ -57,6 +57,7 @@ from stagewise.models.segment_rates import (
     RatesBlock,
     SegmentRatesDiagnostics,
     build_rates,
+    count_runs,
     count_slots,
     get_cell,
     get_slot_offset,
@@ -134,6 +135,7 @@ COMPUTE_HIGH_NOW, LOG_SHARE = as_python(compute_high_now), as_python(compute_log
 JUMP_LOG_SHARE = math.log(2.0 * (LEVELS + 1) * 2.0)  # of an epoch soon after a change
 FEW_OUTCOMES = 20  # before their rate is told
 FORGOTTEN, FIND_LONGEST, EPOCHS_OF = as_python(get_forgotten), as_python(find_longest), as_python(get_epochs)
+COUNT_RUNS = as_python(count_runs)
 
 
 def order_cells(block: RatesBlock, memory: Floats) -> Floats:
@@ -293,7 +295,15 @@ class JumpingRatesDiagnostics(MovingRatesDiagnostics):
         return result | {f"time {key}": np.array(cells[:, AT].max(initial=0.0))}
 
     def get_false_alarms(self, block: Any, settings: Floats) -> float | None:
-        return math.exp(-settings[block.settings + 2]) if block.column >= 0 else None
+        """Return the error of the test of all segments together: as much as all lower ends of the cells may err.
+
+        The cells of a score have what is left for its version, and only single buckets of its runs are used.
+        """
+        first, used = block.settings + NUMBERS, 1.0
+        if block.buckets > 0:
+            used = float(np.exp(-settings[first : first + block.size]).sum())
+            used *= block.buckets / COUNT_RUNS(block.buckets) if block.pooled == 1 else 1.0
+        return used * math.exp(-settings[block.settings + 2]) if block.column >= 0 else None
 
     def restart(self, block: Any, base: Sums | None, now: Sums, key: str) -> Sums | None:
         return restart_actions(base, now, key, block.size) if block.column >= 0 else base

@@ -20,9 +20,9 @@ from stagewise.reports.evidence import ClaimTerms, add_batch, compute_totals, ge
 from stagewise.reports.result import Result, merge_results
 from stagewise.simulation.certify import build_audited_job, build_content, build_plan, build_terms, measure_closeness
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.jobs import BACKENDS, Backend, Batch, open_workers
 from stagewise.simulation.oracle import PolicyWorlds
 from stagewise.simulation.plan import describe_linear_algebra, describe_platform, get_versions
+from stagewise.simulation.simulate import BACKENDS, Backend, Batch, open_workers
 from stagewise.worlds.world_families import build_family, build_world
 
 EXACT_TOLERANCE = 1e-9  # relative, for arithmetic in another order

@@ -10,7 +10,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.engine.compile import Floats
-from stagewise.reports.plot_style import (
+from stagewise.reports.style import (
     INK,
     STYLES,
     add_legend_below,

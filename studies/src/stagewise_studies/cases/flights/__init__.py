@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.reports.plot_style import (
+from stagewise.reports.style import (
     INK,
     STYLES,
     add_legend_below,

@@ -1,5 +1,6 @@
 """The server from the command line: it starts, serves, stops, and whatever is wrong is said in one line."""
 
+import asyncio
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from urllib.request import Request, urlopen
 import pytest
 from tests.cli.commands import called
 from tests.server.audited import lived
-from tests.server.server_helpers import NAME, played
+from tests.server.server_helpers import NAME
 
 import stagewise as sw
 from stagewise.cli.server_startup import deliver_keys
@@ -321,15 +322,18 @@ def test_keys_in_a_file_that_was_there_are_for_the_owner_alone(tmp_path: Path) -
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("sw_admin_1\n", 0o600)
 
 
-@played
-async def test_an_old_file_is_refused_in_a_sentence_and_served_where_it_is_meant(tmp_path: Path, problem: Path) -> None:
+def test_an_old_file_is_refused_in_a_sentence_and_served_where_it_is_meant(tmp_path: Path, problem: Path) -> None:
     """The limit was loosened by the file, and tightened since by somebody else: the file may not undo that."""
-    server = DecisionServer(open_store(str(tmp_path / "server.db")))
-    await server.start()
-    for value in (0.2, 0.02):
-        problem.write_text(PROBLEM.replace("at_most = 0.02", f"at_most = {value}"))
-        await server.open("messages", sw.Problem.load(problem), "ada", "a test")
-    await server.stop()
+
+    async def tighten() -> None:
+        server = DecisionServer(open_store(str(tmp_path / "server.db")))
+        await server.start()
+        for value in (0.2, 0.02):
+            problem.write_text(PROBLEM.replace("at_most = 0.02", f"at_most = {value}"))
+            await server.open("messages", sw.Problem.load(problem), "ada", "a test")
+        await server.stop()
+
+    asyncio.run(tighten())
     problem.write_text(PROBLEM.replace("at_most = 0.02", "at_most = 0.2"))
     code, said = called("serve", problem, "--store", tmp_path / "server.db", "--port", "0")
     assert code == 2

@@ -61,8 +61,9 @@ def test_a_bound_ages_as_declared_and_the_agent_acts_on_it(drift: Any) -> None:
     assert (shares[0] > shares[1]) == (later > max(now, 0.02))
 
 
-def test_the_bound_of_one_by_one_a_log_a_file_and_a_snapshot_is_the_same(tmp_path: Path) -> None:
-    log, problem = make_log(600), build()
+@pytest.mark.parametrize("noise", [None, 0.05])
+def test_the_bound_of_one_by_one_a_log_a_file_and_a_snapshot_is_the_same(tmp_path: Path, noise: float | None) -> None:
+    log, problem = make_log(600), build(**({} if noise is None else {"noise": noise, "low": 0.0, "high": 1.0}))
     one, whole = sw.Agent(problem, seed=1), sw.Agent(problem, seed=1)
     for row in range(600):
         now = log["at"][row]

@@ -49,20 +49,24 @@ def test_a_lower_number_that_is_committed_later_is_in_a_later_seal(store: Postgr
         store.append([decision("quick")])
         assert [row.key for row in log_of(store, "mail")] == ["first", "quick"]
         (number,) = store.last_seal().open_numbers
+        for n in range(3):  # its transaction is older than the fence, so its number stays open
+            store.append([decision(f"beside {n}")])
+            sealed(store)
+            assert store.last_seal().open_numbers == [number]
         go.set()
         thread.join()
     finally:
         postgres_module.write_batch = write
     rows = log_of(store, "mail")
-    assert [row.key for row in rows] == ["first", "quick", "slow"]
-    assert rows[2].number == number < rows[1].number
+    assert [row.key for row in rows] == ["first", "quick", "beside 0", "beside 1", "beside 2", "slow"]
+    assert rows[5].number == number < rows[1].number
     assert store.last_seal().open_numbers == []
     store.append([decision("quick"), decision("next")])  # the first is a duplicate and uses a number up
     for n in range(3):
         store.append([decision(f"later {n}")])
         sealed(store)
     assert store.last_seal().open_numbers == [], "nobody can commit it any more"
-    assert sound(store) == 7
+    assert sound(store) == 10
     slow.close()
 
 

@@ -13,7 +13,7 @@ import stagewise as sw
 import stagewise.problem.context as naming
 from stagewise.agent.health import check_health
 from stagewise.agent.identity import derive_id_prefix
-from stagewise.agent.outcome_queue import MISSING
+from stagewise.agent.outcome_queue import INITIAL_CAPACITY, MISSING
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.reason import ReasonDetails
@@ -153,6 +153,25 @@ def test_what_is_missing_counts_as_declared_when_its_window_closes() -> None:
     fold.take(log.events[3:])
     assert fold.learned.update_count == 3
     assert fold.queue.late == [0, 1, 0]
+
+
+@pytest.mark.long
+def test_an_outcome_that_comes_long_after_its_decision_is_counted_and_learning_goes_on() -> None:
+    """The tables of the queue have left out the decision, and more decisions than they hold rows."""
+    log = Log()
+    first = log.decide("offer", 0)
+    log.tell(first, 1, click=1.0)
+    for at in range(DAY, 1050 * DAY, DAY // 2):
+        log.tell(log.decide("nothing", at), at, click=0.0, opt_out=0.0, complaint=0.0)
+    fold, end = folded(log, (100,)), 1051 * DAY
+    assert fold.queue.base > INITIAL_CAPACITY == len(fold.queue.dates)
+    before = fold.learned.update_count
+    log.tell(first, end, click=1.0, opt_out=1.0)
+    log.tell(first, end, shown=0.0, complaint=1.0)
+    log.tell(log.decide("offer", end), end, click=1.0, opt_out=0.0, complaint=0.0)
+    fold.take(log.events[-4:])
+    assert fold.queue.late == [1, 1, 1]
+    assert fold.learned.update_count == before + 3
 
 
 def test_a_decision_that_was_not_shown_is_not_learned_from_and_holds_nothing_back() -> None:

@@ -250,6 +250,8 @@ class OutcomeQueue:
     def report(self, index: int, signals: Iterable[int], values: Sequence[float]) -> None:
         """Buffer missing signals of a decision; `values` are those of all signals."""
         signals = list(signals)
+        if not signals:  # a late outcome; the tables may have left out its decision
+            return
         for k in signals:
             self.values[index - self.base, k] = values[k]
         self._change(index, signals, BUFFERED)

@@ -256,6 +256,7 @@ class StateFold:
             at, values = indices - self.queue.base, np.full((len(due), len(self.queue.names)), math.nan)
             values[np.arange(len(due)), signals] = self.queue.values[at, signals]
             self.learned.learn_rows(indices, self.queue.rows[at], values)
+            self.circuit_breaker.begin_anew_after_changes(self.learned.statistics)
 
     def new_feedback_monitor(self) -> FeedbackMonitor | None:
         """Return a new feedback monitor; None without a feedback timeout."""

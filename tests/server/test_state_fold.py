@@ -271,22 +271,3 @@ def test_rows_that_are_learned_are_those_that_were_decided_on() -> None:
         asked = {"action": decision.action, "request": {"context": context}}
         row = fold.build_action_rows([decode_decision(msgspec.json.encode(asked))])[0]
         assert row.tobytes() == decision[0].tobytes()
-
-
-def test_a_revived_server_is_watched_anew() -> None:
-    log = Log()
-    for user in range(100):
-        log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 2), complaint=0.0)
-    fold = folded(log, (50,))
-    assert fold.circuit_breaker.find_breach() is not None
-    log.add("control", {"what": "trip", "actor": "the server", **trip(fold)}, 100)
-    log.add("control", {"what": "resume", "actor": "ada", "reason": "the feed was wrong"}, 101)
-    for user in range(100):
-        log.tell(log.decide("offer", 200 + user), 200 + user, click=0.0, opt_out=0.0, complaint=0.0)
-    fold.take(log.events[fold.seq :])
-    assert fold.circuit_breaker.find_breach() is None
-    for user in range(100):
-        log.tell(log.decide("offer", 400 + user), 400 + user, click=0.0, opt_out=1.0, complaint=0.0)
-    fold.take(log.events[fold.seq :])
-    assert fold.circuit_breaker.find_breach() is not None
-    assert not fold.circuit_breaker.is_logged(tripped(fold))

@@ -39,6 +39,19 @@ def test_a_fold_does_not_depend_on_how_the_log_is_cut() -> None:
     assert folded(log, (7, 3, 150)).encode() == whole.encode()
 
 
+def test_tests_that_begin_anew_after_a_change_do_not_depend_on_how_the_log_is_cut() -> None:
+    jumps = problem(limits={"opt_out": sw.Limit(0.05, safe_bound=0.001, model="rates", drift="jumps")})
+    log, rng = Log(), np.random.default_rng(0)
+    for i in range(400):
+        place, opt_out = log.decide("offer", i * DAY), float(rng.random() < (0.01 if i < 200 else 0.4))
+        log.tell(place, i * DAY + 1, click=0.0, opt_out=opt_out)
+    whole = folded(log, (10_000,), jumps)
+    assert "change of opt_out" in whole.learned.statistics.warnings
+    assert 200 < whole.circuit_breaker.tests["limit", 0].first < 400
+    assert folded(log, (1,), jumps).encode() == whole.encode()
+    assert folded(log, (37, 5), jumps).encode() == whole.encode()
+
+
 def test_what_deciders_are_told_does_not_depend_on_how_the_log_is_cut() -> None:
     log, told = Log(), StateFold(problem(), 1)
     for i in range(40):

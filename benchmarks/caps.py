@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.reports.plot_style import STYLES, write_figure
+from stagewise.reports.style import STYLES, write_figure
 from stagewise_reproduction.beyond.comparison.plan import draw_finite_world
 from stagewise_reproduction.instances import DELTA, at_zero, shifted
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.reports.plot_style import write_figure
+from stagewise.reports.style import write_figure
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "examples"))

@@ -15,7 +15,8 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.simulation.compiled_run import build_inputs
-from stagewise.simulation.gpu import general, registers
+from stagewise.simulation.gpu import play_batches as general
+from stagewise.simulation.gpu import registers
 from stagewise.simulation.oracle import build_oracle
 from stagewise_reproduction.instances import at_zero, shifted
 

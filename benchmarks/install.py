@@ -69,6 +69,13 @@ def try_wheel(wheel: Path, python: str, lowest: bool) -> bool:
         return prints_it
 
 
+def is_runnable(python: str) -> bool:
+    """Return whether a Python starts; a name that pyenv does not activate is found, but does not start."""
+    return (
+        shutil.which(python) is not None and not subprocess.run([python, "--version"], capture_output=True).returncode
+    )
+
+
 def main() -> None:
     """Try the wheel with each Python."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -76,9 +83,9 @@ def main() -> None:
     parser.add_argument("--pythons", nargs="+", default=[sys.executable])
     parser.add_argument("--lowest", action="store_true")
     given = parser.parse_args()
-    found = [python for python in given.pythons if shutil.which(python)]
+    found = [python for python in given.pythons if is_runnable(python)]
     for python in sorted(set(given.pythons) - set(found)):
-        print(f"{python}: not on this machine")
+        print(f"{python}: not on this machine (with pyenv: PYENV_VERSION=3.11.7:3.12.1:3.13.0 make release)")
     results = [try_wheel(given.wheel.resolve(), python, given.lowest) for python in found]
     sys.exit(not all(results))
 

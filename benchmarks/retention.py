@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.server_store import groups_of
 
-from stagewise.server.checkpoints import LogEnd, Removal
 from stagewise.server.retention import delete_rows
+from stagewise.server.snapshots import LogEnd, Removal
 from stagewise.server.store.base import Store
 from stagewise.server.store.factory import open_store
 

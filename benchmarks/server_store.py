@@ -17,6 +17,7 @@ decisions of a month take 8 GB of disk, 3 GB of memory and a quarter of an hour,
 
 import argparse
 import asyncio
+import gc
 import resource
 import sqlite3
 import statistics
@@ -36,6 +37,7 @@ import numpy as np
 
 from stagewise.policies.problem import Problem
 from stagewise.server.controls import Controls
+from stagewise.server.controls import build_first_version as first_version
 from stagewise.server.decide import decide
 from stagewise.server.decision_server import warm_up
 from stagewise.server.event_log import (
@@ -55,7 +57,6 @@ from stagewise.server.store.base import EVENT_COLUMNS, Store, wall_clock
 from stagewise.server.store.factory import open_store
 from stagewise.server.store.migrate import FOLDER, to_postgres_sql
 from stagewise.server.store.sqlite import SqliteStore
-from stagewise.server.versions import build_first_version as first_version
 from stagewise.server.writer import Writer
 
 Insert = Callable[[list[tuple[object, ...]]], None]
@@ -243,10 +244,27 @@ def grown(address: str, count: int, days: float, problem: dict[str, Any]) -> Non
     print(f"  {rows:,} rows written durably in groups of {len(asks):,}: {told_of}", flush=True)
 
 
+def spread(store: Store, problem: Problem) -> None:
+    """Fold the first rows as if each had been written by itself, at a time of its own: the same rows, other times."""
+    rows = [event for after in range(0, 100_000, BATCH_SIZE) for event in store.events(NAME, after, BATCH_SIZE)]
+    step, fold = (rows[-1].at - rows[2].at) / len(rows), StateFold(problem, 1)
+    rows = [row._replace(at=rows[2].at + round(step * i)) if i > 2 else row for i, row in enumerate(rows)]
+    worked = time.process_time()
+    for first in range(0, len(rows), BATCH_SIZE):
+        fold.take(rows[first : first + BATCH_SIZE])
+    spent = (time.process_time() - worked) / len(rows)
+    print(
+        f"  {len(rows):,} rows with a time each are folded in {spent * 1e6:.1f} us a row, without reading", flush=True
+    )
+
+
 def folded(address: str, count: int, problem: dict[str, Any]) -> None:
     """Fold the log from nothing, keep a snapshot, and start from it again."""
     store, played = SqliteStore(Path(address)), Problem.from_dict(problem)
     warm_up(first_version(played))
+    gc.collect()
+    gc.freeze()  # as the server does after its start
+    spread(store, played)
     begin, worked, fold = time.perf_counter(), time.process_time(), StateFold(played, 1)
     while events := store.events(NAME, fold.seq, BATCH_SIZE):
         fold.take(events)

@@ -9,7 +9,7 @@ import numpy as np
 
 import stagewise as sw
 from picture import save
-from stagewise.reports import plot_style
+from stagewise.reports import style as plot_style
 
 GAIN, LIMITS = np.array([0.9, 0.5]), {"churn": 0.25, "delay": 0.3}
 COSTS = np.array([[0.6, -0.2], [0.1, 0.7]])  # of each limit, by channel; nobody knows them

@@ -10,7 +10,7 @@ import numpy as np
 
 import stagewise as sw
 from picture import save
-from stagewise.reports import plot_style
+from stagewise.reports import style as plot_style
 
 MESSAGES, LIMIT, SAFE = ["plain", "offer"], 0.02, 0.008
 PROMISES: dict[str, dict[str, Any]] = {

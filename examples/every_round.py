@@ -11,7 +11,7 @@ import numpy as np
 
 import stagewise as sw
 from picture import save
-from stagewise.reports import plot_style
+from stagewise.reports import style as plot_style
 
 LIMIT, NOISE = 0.2, 0.05
 WORLD = sw.LinearWorld(  # in every round ten new rays, each to be followed as far as one likes

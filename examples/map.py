@@ -9,7 +9,7 @@ import numpy as np
 
 import stagewise as sw
 from picture import save
-from stagewise.reports import plot_style
+from stagewise.reports import style as plot_style
 
 SIDE = np.linspace(0.0, 1.0, 15)
 PLACES = np.array([(east, north) for north in SIDE for east in SIDE])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.reports import plot_style
+from stagewise.reports import style as plot_style
 
 POINTS = 200  # that a curve has at most; of a cost the worst round of each stretch is drawn, so that none is hidden
 WHO = {

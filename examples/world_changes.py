@@ -66,7 +66,7 @@ def describe(name: str, course: Course) -> str:
 
 def draw(courses: dict[str, dict[str, Course]]) -> Any:
     """Return the picture: above the cost of a decision beside its limit, below the share of the offer."""
-    from stagewise.reports.plot_style import STYLES, draw_limit_line, format_axes, make_figure
+    from stagewise.reports.style import STYLES, draw_limit_line, format_axes, make_figure
 
     figure, axes = make_figure(2, 2, width=5.0, height=2.6)
     for column, (story, of_story) in enumerate(courses.items()):
@@ -93,7 +93,7 @@ def main(picture: bool = False) -> None:
         for name, course in courses[story].items():
             print(describe(name, course))
     if picture:
-        from stagewise.reports.plot_style import write_figure
+        from stagewise.reports.style import write_figure
 
         write_figure(draw(courses), Path(__file__).parents[1] / "docs" / "pictures" / "world-changes.png")
 

@@ -72,7 +72,7 @@ def reworded(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not draw the pictures of certificates: they take most of the time."""
-    monkeypatch.setattr("stagewise.reports.plot_style.to_data_uri", lambda figure: "data:image/png;base64,")
+    monkeypatch.setattr("stagewise.reports.style.to_data_uri", lambda figure: "data:image/png;base64,")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

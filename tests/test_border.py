@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import stagewise
-from stagewise.simulation.gpu import unrolled, unrolled_arms, unrolled_certified, unrolled_rays
+from stagewise.simulation.gpu import unrolled, unrolled_certified
+from stagewise.simulation.gpu import unrolled as unrolled_arms
+from stagewise.simulation.gpu import unrolled as unrolled_rays
 
 PACKAGE = Path(stagewise.__file__).parent
 KERNELS = ("engine", "models", "rules")
@@ -83,8 +85,8 @@ def test_nobody_else_knows_an_offset() -> None:
 
 def test_the_texts_of_gpu_loops_know_none() -> None:
     texts = [
-        unrolled_arms.write_source(unrolled_arms.ArmsForm(3, 0, 0, 0, True)),
-        unrolled_rays.write_source(unrolled_rays.RaysForm(2, 1, 2, True, False, True, 0, 2, 0, True, True)),
+        unrolled_arms.write_arms_source(unrolled_arms.ArmsForm(3, 0, 0, 0, True)),
+        unrolled_rays.write_rays_source(unrolled_rays.RaysForm(2, 1, 2, True, False, True, 0, 2, 0, True, True)),
         unrolled_certified.write_source(unrolled_certified.CertifiedForm(2, 1, 2, 0, 2, 0, True, True)),
     ]
     assert [list(find_offsets(text, unrolled.RECORD_INDICES)) for text in texts] == [[], [], []]

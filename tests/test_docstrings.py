@@ -10,7 +10,7 @@ import pytest
 
 import stagewise as sw
 from stagewise.launch.evaluation.evaluate import ESTIMATORS
-from stagewise.simulation.jobs import BACKENDS
+from stagewise.simulation.simulate import BACKENDS
 
 CALLED_CLASSES = ("Agent", "Replica", "Client")  # whose methods users call
 CONSTRUCTED = (

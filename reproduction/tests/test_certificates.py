@@ -25,7 +25,7 @@ def test_every_policy_is_supported_and_every_control_refuted(
     """By hand for a few rounds only: `tests/statistics` plays more."""
     fewer = [replace(case, most=(4, 400)) if case.most == BY_HAND else case for case in CASES]
     monkeypatch.setattr("stagewise_reproduction.certificates.CASES", fewer)
-    monkeypatch.setattr("stagewise.reports.plot_style.to_data_uri", lambda figure: "data:image/png;base64,")
+    monkeypatch.setattr("stagewise.reports.style.to_data_uri", lambda figure: "data:image/png;base64,")
     runs, rounds = size
     outcomes = certify_all(tmp_path, runs=runs, rounds=rounds, confidence=0.9, progress=False)
     assert [one.name for one in outcomes if not one.as_expected] == []

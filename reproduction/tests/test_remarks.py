@@ -3,7 +3,7 @@
 import numpy as np
 
 import stagewise as sw
-from stagewise.reports.regret_bound import RegretBound, compute_regret_bound
+from stagewise.reports.guarantee import RegretBound, compute_regret_bound
 from stagewise_reproduction.paper.figure_1.claims import compute_theorem_bound
 
 

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # The stub names every export, once. Each is loaded on first use: importing stagewise compiles nothing and stays quick.
 _STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")

@@ -64,6 +64,42 @@ def test_one_action_is_held_back_and_recovers(stream: Stream) -> None:
     assert stream.read_shares() == [1.0, 1.0]
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_what_a_changed_action_cost_does_not_stop_the_others(stream: Stream, by_hand: bool) -> None:
+    agent, rng = stream.agent, np.random.default_rng(7)
+    stream.learn(0.05, 0.05)
+    now, count = START + 31 * DAY, 1500
+    if by_hand:
+        for row in range(count):
+            decision = agent.decide(now=now + row, propose="sale")
+            assert decision.reason is not sw.FallbackReason.ASSUMPTION_CONTRADICTED
+            agent.learn(decision, click=1.0, opt_out=rng.random() < 0.5 * (decision.action == "sale"), now=now + row)
+    else:
+        users = {"user_id": np.arange(count), "wanted": ["sale"] * count}
+        table = agent.decide_frame(users, run="night", now=now, propose="wanted")
+        opted = rng.random(count) < 0.5 * (np.array(table["action"]) == "sale")
+        agent.learn_outcomes({"decision_id": table["decision_id"], "click": np.ones(count), "opt_out": opted}, now=now)
+    health = agent.health()
+    assert health[NAME].verdict == "warning"
+    assert health["limit of opt_out"].verdict == "fine"
+    assert not agent.report().alerts
+    stream.day = 32.0
+    offer, sale = stream.read_shares()
+    assert offer == 1.0
+    assert sale < 0.9
+
+
+def test_costs_that_no_change_explains_stop_everything() -> None:
+    """After a change the test of the limit goes on with the decisions from then on."""
+    stream = Stream(sw.Agent(build(), seed=1))
+    stream.learn(0.05, 0.05)
+    stream.learn(0.05, 0.5)
+    agent, now = stream.agent, START + 61 * DAY
+    for row in range(400):
+        agent.learn(agent.decide(now=now + row), click=1.0, opt_out=1.0, now=now + row)
+    assert "limit of opt_out" in agent.report().alerts
+
+
 def test_a_person_may_want_everything_to_stop(stream: Stream) -> None:
     stream.agent = sw.Agent(build(on_jump="stop"), seed=1)
     stream.learn(0.05, 0.05)

@@ -90,3 +90,17 @@ def test_buckets_of_a_score_have_the_bound_that_decisions_use(drift: Any) -> Non
     assert digest.bound == pytest.approx(max(bounds), abs=1e-12)
     assert digest.estimate is not None
     assert digest.estimate < digest.bound
+
+
+def test_bounds_and_what_is_declared_are_in_the_units_of_the_user() -> None:
+    limit = sw.Limit(45.0, low=0.0, high=120.0, noise=6.0, safe_bound=20.0, drift="5/30d")
+    problem = sw.Problem(
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"), limits={"minutes": limit}
+    )
+    agent, at = sw.Agent(problem, seed=1), START + np.arange(600) * 0.05 * DAY
+    minutes = 30.0 + np.random.default_rng(1).uniform(-6.0, 6.0, 600)
+    agent.learn_log_frame({"action": ["offer"] * 600, "click": np.ones(600), "minutes": minutes, "at": at})
+    offer = of_action(agent.report())["offer"]
+    assert offer.drift == "the mean moves by at most 5 per 30 days"
+    assert 30.0 < offer.bound < 40.0
+    assert 0.1 < offer.age_term < 5.0

@@ -61,8 +61,9 @@ def test_a_bound_ages_as_declared_and_the_agent_acts_on_it(drift: Any) -> None:
     assert (shares[0] > shares[1]) == (later > max(now, 0.02))
 
 
-def test_the_bound_of_one_by_one_a_log_a_file_and_a_snapshot_is_the_same(tmp_path: Path) -> None:
-    log, problem = make_log(600), build()
+@pytest.mark.parametrize("noise", [None, 0.05])
+def test_the_bound_of_one_by_one_a_log_a_file_and_a_snapshot_is_the_same(tmp_path: Path, noise: float | None) -> None:
+    log, problem = make_log(600), build(**({} if noise is None else {"noise": noise, "low": 0.0, "high": 1.0}))
     one, whole = sw.Agent(problem, seed=1), sw.Agent(problem, seed=1)
     for row in range(600):
         now = log["at"][row]
@@ -215,3 +216,53 @@ def test_the_rows_that_the_doctor_leaves_to_learn_have_their_times() -> None:
     agent = sw.Agent(build())
     agent.learn_log_frame(sw.check_log(log, build()).holdout.frame())
     assert read_bound(agent, END) < 0.2
+
+
+DIVIDED = {"rates": {}, "segments": {"by": "country"}, "score": {"score": sw.RiskScore("risk", buckets=3)}}
+DIVIDED["linear"] = {"model": "linear"}
+
+
+@pytest.mark.parametrize("told", [END, None], ids=["a time", "all"])
+@pytest.mark.parametrize("kind", DIVIDED)
+@pytest.mark.parametrize("drift", ["0.05/1d", ("0.05", "10d"), "jumps"])
+def test_outcomes_of_decisions_before_a_change_do_not_count_when_they_come_later(
+    tmp_path: Path, drift: Any, kind: str, told: float | None
+) -> None:
+    """Somebody forgets the costs of an offer because it has changed; outcomes of the old one are still to come."""
+    if (drift, kind) == ("jumps", "linear"):
+        return
+    settings = {"value": 0.4, "safe_bound": 0.0, "window": "7d", "drift": drift, **DIVIDED[kind]}
+    problem = sw.Problem(
+        action_names=["nothing", "offer"], safe_name="nothing", reward=sw.Reward("click"), delta=0.2,
+        context={"x": (0.0, 1.0)} if kind == "linear" else {}, limits={"opt_out": sw.Limit(**settings)},
+    )  # fmt: skip
+    user = {"linear": {"x": 0.5}, "segments": {"country": "NZ"}, "score": {"risk": 0.5}}.get(kind, {})
+    agent, count = sw.Agent(problem, seed=1), 100
+    users = {"user_id": list(range(count)), **{name: [value] * count for name, value in user.items()}}
+    users["proposed"] = ["offer"] * count
+
+    def decide(day: float) -> Any:
+        ids = agent.decide_frame(users, run=f"{day}", propose="proposed", now=END + day * DAY)["decision_id"]
+        return {"decision_id": ids, "click": np.zeros(count), "opt_out": np.zeros(count)}
+
+    def share(day: float) -> float:
+        replica = sw.Replica(agent.replica_snapshot(), name="reader")
+        return float(replica.decide(user or None, propose="offer", now=END + day * DAY).probabilities["offer"])
+
+    before = [decide(day) for day in (-3.0, -2.0, -1.0)]
+    agent.forget_costs("offer", before=told)
+    first, one = share(0.0), sw.Agent.load(save(agent, tmp_path))
+    for outcomes in before:
+        agent.learn_outcomes(outcomes, now=END)
+        for id_ in outcomes["decision_id"]:
+            one.learn(id_, click=0.0, opt_out=0.0, now=END)
+    assert agent.state.memory.tobytes() == one.state.memory.tobytes()
+    assert share(0.0) == first < 0.7
+    for day in range(1, 6):  # outcomes of the new offer count
+        agent.learn_outcomes(decide(float(day)), now=END + day * DAY)
+    assert share(5.0) > first
+
+
+def save(agent: sw.Agent, folder: Path) -> Path:
+    agent.save(folder / "agent.json")
+    return folder / "agent.json"

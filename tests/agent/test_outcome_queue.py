@@ -81,10 +81,10 @@ class Model:
 @settings(max_examples=300, deadline=None)
 @given(
     groups=st.sampled_from(GROUPS), windows=windows, in_order=st.booleans(), bulk=st.booleans(),
-    steps=st.lists(STEP, max_size=60),
+    pairs=st.booleans(), steps=st.lists(STEP, max_size=60),
 )  # fmt: skip
 def test_the_queue_does_what_a_naive_model_does(
-    groups: Any, windows: Any, in_order: bool, bulk: bool, steps: Any
+    groups: Any, windows: Any, in_order: bool, bulk: bool, pairs: bool, steps: Any
 ) -> None:
     windows = windows if in_order else {}  # windows need an order
     model = Model(groups, windows, in_order)
@@ -147,8 +147,8 @@ def test_the_queue_does_what_a_naive_model_does(
             assert list(queue.drop_missing(index)) == missing
             for i, which in missing:
                 model.put(model.rows[i], which, DROPPED)
-        due = []
-        for i, row in zip(*queue.take_due(), strict=True) if bulk and in_order else ():
+        due, pairs = queue.take_pairs() if pairs and in_order else [], pairs and in_order
+        for i, row in zip(*queue.take_due(), strict=True) if bulk and in_order and not pairs else ():
             for group, which in enumerate(groups):
                 if not np.isnan(row[list(which)]).all():
                     assert row[list(which)].tolist() == [model.rows[i]["values"][k] for k in which]
@@ -160,7 +160,7 @@ def test_the_queue_does_what_a_naive_model_does(
             due.append((index, group))
         assert sorted(due) == sorted(model.due())
         if in_order:
-            assert due == sorted(due, key=lambda one: one if bulk else one[::-1])
+            assert due == sorted(due, key=lambda one: one if bulk and not pairs else one[::-1])
         if not in_order:
             assert all(queue.is_pending(i) == (min(row["status"]) < DROPPED) for i, row in enumerate(model.rows))
         assert (queue.pending_count, queue.buffered_count) == (model.count(MISSING), model.count(BUFFERED))
@@ -183,3 +183,21 @@ def test_tables_do_not_grow_while_outcomes_arrive_in_order() -> None:
     assert not list(queue.iter_due())
     queue.report(first, range(SIGNALS), [1.0] * SIGNALS)
     assert len(list(queue.iter_due())) == 3 * capacity + 1
+
+
+def test_many_that_are_due_at_once_are_taken_in_the_same_order() -> None:
+    for step in (0, 1):  # all at the same time, or each at its own
+        queue = OutcomeQueue("ab", [(0,), (1,)], [SignalWindow(0, 5, 0.5), SignalWindow(1, 9, math.nan)])
+        for i in range(20):
+            queue.advance(i * step)
+            queue.add(float(i), at=i * step)
+        queue.report(7, [0, 1], [1.0, 1.0])
+        queue.drop(9, [0])
+        queue.confirm(3)
+        queue.deferred[18] = 1
+        queue.advance(40)
+        other = queue.clone()
+        pairs = list(queue.iter_due())
+        assert len(pairs) > 15
+        assert other.take_pairs() == pairs
+        assert other.to_dict() == queue.to_dict()

@@ -84,6 +84,23 @@ def test_delta_and_confidence_are_what_is_claimed(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_a_certificate_of_another_version_is_confirmed_and_the_version_named(tmp_path: Path) -> None:
+    called("certify", spec(tmp_path, NOISY), "--runs", 40, "--out", tmp_path, "--quiet")
+    path = tmp_path / "certificate.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["made"]["versions"]["stagewise"] = "0.0.9"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    code, said = called("certify", "--verify", path, "--fraction", 1)
+    assert code == 0
+    assert f"Made with stagewise 0.0.9; verified with stagewise {sw.__version__}." in " ".join(said.split())
+    content["batches"][0]["regret"] += 1.0
+    path.write_text(json.dumps(content), encoding="utf-8")
+    code, said = called("certify", "--verify", path, "--fraction", 1)
+    assert code == 1
+    assert "stagewise 0.0.9" in said
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_a_tampered_certificate_leaves_with_1(tmp_path: Path) -> None:
     called("certify", spec(tmp_path, NOISY), "--runs", 40, "--out", tmp_path, "--quiet")
     path = tmp_path / "certificate.json"

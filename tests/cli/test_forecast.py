@@ -76,3 +76,17 @@ def test_the_file_declares_the_problem_of_the_tests(files: list[str]) -> None:
     import stagewise as sw
 
     assert sw.Problem.load(files[1]).to_dict() == PROBLEM.to_dict()
+
+
+@pytest.mark.long
+def test_a_young_log_is_read_at_the_time_that_is_given(tmp_path: Path) -> None:
+    young = {**log(), "at": [1.76e9 + 3600.0 * row for row in range(len(log()["click"]))]}
+    with (tmp_path / "log.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([list(young), *zip(*young.values(), strict=True)])
+    (tmp_path / "problem.toml").write_text(TOML.replace("[limits.complaint]", 'window = "30d"\n[limits.complaint]'))
+    words = ["forecast", str(tmp_path / "log.csv"), str(tmp_path / "problem.toml"), "--out", str(tmp_path / "out")]
+    words += ["--quiet", "--runs", "38", "--days", "2", "--executor", "processes:1"]
+    said = rejected(ErrorCode.LOG_TOO_SHORT, *words)
+    assert "--as-of" in said
+    ran = CliRunner().invoke(app, [*words, "--as-of", "1790000000"])
+    assert ran.exit_code == 0, ran.output

@@ -13,7 +13,7 @@ import pytest
 import typer
 from tests.cli.commands import called
 
-from stagewise.cli import help_command
+from stagewise.cli import main as help_command
 from stagewise.cli.main import app
 
 ROOT = Path(__file__).parents[2]
@@ -82,7 +82,7 @@ def test_the_wheel_holds_every_page_that_help_prints(tmp_path: Path) -> None:
         assert f"stagewise/docs/{topic}.md" in names
     zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
     code = (
-        "from stagewise.cli.help_command import INSTALLED_DOCS, read_page; assert INSTALLED_DOCS.is_dir(); "
+        "from stagewise.cli.main import INSTALLED_DOCS, read_page; assert INSTALLED_DOCS.is_dir(); "
         "print(read_page('declare-a-problem'))"
     )
     env = {"PYTHONPATH": str(tmp_path / "installed"), "NUMBA_DISABLE_JIT": "1"}

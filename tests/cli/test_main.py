@@ -115,7 +115,7 @@ def test_a_full_disk_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.Monke
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device", "result.png")
 
-    monkeypatch.setattr("stagewise.reports.plot_style.write_figure", fail)
+    monkeypatch.setattr("stagewise.reports.style.write_figure", fail)
     code, said = called("simulate", spec(tmp_path, GOOD), "--out", tmp_path / "out", "--quiet")
     assert code == 2
     assert said == "stagewise: result.png: No space left on device; free some space or choose another folder\n"

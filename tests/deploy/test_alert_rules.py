@@ -114,6 +114,7 @@ SAMPLES = {
     'stagewise_alerts{experiment="demo",check="mismatch",signal="opt_out",verdict="warning"} 1': "StagewiseWarning",
     'stagewise_limit_margin{experiment="demo",limit="opt_out"} -0.001': "StagewiseLimitExceeded",
     'stagewise_webhook_pending_events{webhook="chat"} 3': "StagewiseWebhookFailing",
+    "stagewise_retention_failed 1": "StagewiseRetentionFailing",
 }
 
 

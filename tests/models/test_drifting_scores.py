@@ -72,6 +72,17 @@ def test_bounds_are_the_least_of_all_runs_of_buckets_and_epochs() -> None:
     assert read_ends(made, memory, now + 30 * DAY)[0, 1] == pytest.approx(ends[0, 1] + 0.005, abs=1e-9)
 
 
+def test_rows_of_a_clock_that_is_behind_make_no_bound_younger() -> None:
+    """A row is as old as its time is far from the decision's, whichever of both is the later one."""
+    made, slope = policy("0.05/1d"), 0.05 / DAY
+    times = np.concatenate([[0.0], np.full(400, 3 * DAY), np.zeros(60)])
+    buckets = np.concatenate([np.ones(401), np.zeros(60)])
+    rows = np.column_stack([np.ones(461), np.ones(461), buckets, times])
+    memory = made.learn_rows(made.start(), rows, np.zeros((461, 2))).memory
+    for now in (2.4 * DAY, 2.5 * DAY, 2.8 * DAY):
+        assert (read_ends(made, memory, now)[:, 1] >= slope * np.abs(now - times).min()).all()
+
+
 def test_where_means_do_fall_single_buckets_are_used() -> None:
     rows, values = make_rows(4000, [0.3, 0.02, 0.02, 0.02])
     pooled, single = (policy(pooled=number) for number in (1, 0))

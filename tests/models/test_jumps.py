@@ -12,7 +12,7 @@ from stagewise.models.epochs import BELOW, CELL_SIZE, CHANGED, EPOCHS, FIRST_EPO
 
 SHARE, FIND, LEVEL = (as_python(one) for one in (jumps.compute_log_share, jumps.find_in_slot, jumps.get_level))
 LEARN, FORGET = as_python(jumps.learn_jumping), as_python(jumps.forget_jumping)
-UPDATE = as_python(jumps.update_jumping)
+UPDATE, FORGOTTEN = as_python(jumps.update_jumping), as_python(jumps.get_forgotten)
 UPPER, LOWER = as_python(compute_average_upper), as_python(compute_average_lower)
 CONFIDENCE = 3.0
 
@@ -37,7 +37,8 @@ def test_every_slot_holds_its_newest_epoch() -> None:
 
 
 def test_shares_add_up_to_one() -> None:
-    total = math.fsum(math.exp(-SHARE(LEVEL(epoch), epoch)) for epoch in range(1, 2**16))
+    total = math.fsum(math.exp(-SHARE(LEVEL(epoch), epoch, 0.0)) for epoch in range(1, 2**16))
+    total += math.fsum(math.exp(-SHARE(jumps.FIRST, 1, float(restarts))) for restarts in range(1, 1000))
     assert 0.99 < total < 1.0
 
 
@@ -54,7 +55,7 @@ def test_bounds_are_the_best_of_all_epochs_of_now() -> None:
             epoch = FIND(slot, newest)
             part = values[(epoch - 1) * jumps.STEP : count] if epoch else values[:0]
             if part.size:
-                spent = CONFIDENCE + SHARE(slot, epoch)
+                spent = CONFIDENCE + SHARE(slot, epoch, 0.0)
                 high = min(high, UPPER(float(part.size), float(part.sum()), spent))
                 low = max(low, LOWER(float(part.size), float(part.sum()), spent))
         tightest = min(tightest, high)
@@ -78,7 +79,25 @@ def test_a_jump_is_found_and_what_is_older_is_forgotten() -> None:
     assert 2600 <= cell[CHANGED] <= 3300
     learn(cell, rng.random(3000) < 0.06, row)
     assert 0.06 < 1.0 - cell[BELOW] < 0.09
-    assert cell[FIRST_EPOCH + 3 * jumps.FIRST] == -1.0
+    assert cell[jumps.RESTARTS] == 1.0
+
+
+def test_an_action_that_recovers_learns_from_all_outcomes_since() -> None:
+    """Of what is forgotten only the first epoch would last longer than 10,240 outcomes: it begins anew."""
+    rng, cell = np.random.default_rng(3), np.zeros(CELL_SIZE)
+    learn(cell, np.zeros(3001))
+    FORGET(math.inf, cell)
+    FORGET(math.inf, cell)
+    assert cell[jumps.RESTARTS] == 1.0
+    assert FORGOTTEN(cell) == 3001
+    values = rng.random(40_000) < 0.015
+    learn(cell, values, 3001)
+    first = cell[FIRST_EPOCH + 3 * jumps.FIRST :]
+    assert first[:3].tolist() == [40_000, values.sum(), 3001]
+    assert FORGOTTEN(cell) == 3001
+    assert cell[CHANGED] == 0.0
+    spent = CONFIDENCE + SHARE(jumps.FIRST, 1, 1.0)
+    assert 1.0 - cell[BELOW] == pytest.approx(UPPER(40_000.0, float(values.sum()), spent), rel=1e-3)
 
 
 def test_a_person_forgets_what_is_older_than_a_time() -> None:

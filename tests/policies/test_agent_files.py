@@ -246,8 +246,8 @@ def test_limits_that_changed_places_are_noticed(tmp_path: Path) -> None:
     [
         "[" * 100_000,
         '{"a":' * 100_000,
-        '{"format": "stagewise-agent", "version": 7, "policy": ' + "[" * 900 + "]" * 900 + "}",
-        '{"format": "stagewise-agent", "version": 7, "policy": ' + '{"mapping": {"a": ' * 450 + "1" + "}}" * 450 + "}",
+        '{"format": "stagewise-agent", "version": 8, "policy": ' + "[" * 900 + "]" * 900 + "}",
+        '{"format": "stagewise-agent", "version": 8, "policy": ' + '{"mapping": {"a": ' * 450 + "1" + "}}" * 450 + "}",
     ],
     ids=["lists", "mappings", "in its place", "mappings in their place"],
 )

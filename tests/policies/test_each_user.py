@@ -12,8 +12,8 @@ from stagewise.engine.compile import as_python
 from stagewise.models.logistic_fit import compute_row_price
 from stagewise.policies.problem_policy import choose_batch
 from stagewise.records.random_key import RandomKey
+from stagewise.server.controls import build_first_version, build_next_version
 from stagewise.server.state_fold import StateFold
-from stagewise.server.versions import build_first_version, build_next_version
 
 FORMS = pytest.mark.parametrize("form", ["linear", "logistic"])
 ROW_PRICE = as_python(compute_row_price)

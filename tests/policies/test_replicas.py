@@ -27,9 +27,12 @@ from stagewise import (
     InvalidOutcome,
     InvalidProblem,
     KernelOPLB,
+    Limit,
     OutcomeWindow,
+    Problem,
     RandomKey,
     Replica,
+    Reward,
     SafeAction,
     SafePosteriorSampling,
     Snapshot,
@@ -291,6 +294,27 @@ def test_a_replica_decides_by_what_its_snapshot_knows() -> None:
         replica.update(Agent(ONE, seed=8).replica_snapshot())
     with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
         replica.update("snapshot")  # type: ignore[arg-type]
+
+
+def test_a_snapshot_from_before_an_alert_that_comes_late_is_not_used() -> None:
+    """Reported costs raise an alert before they are learned, so both snapshots have one number of updates."""
+    reward, limits = Reward("click"), {"opt_out": Limit(0.02, safe_bound=0.0)}
+    problem = Problem(action_names=["nothing", "offer"], safe_name="nothing", reward=reward, limits=limits)
+    agent = Agent(problem, seed=7)
+    agent.learn_log_frame({"action": ["offer"] * 2000, "click": [1.0] * 2000, "opt_out": [0.0] * 2000})
+    made = [agent.decide(propose="offer") for _ in range(60)]
+    early = agent.replica_snapshot()
+    for decision in made[1:]:  # the first has no outcome, so nothing is learned
+        agent.learn(decision, click=1.0, opt_out=1.0)
+    alerted = agent.replica_snapshot()
+    assert early.version == alerted.version
+    replica = Replica(early, name="pod")
+    assert [replica.update(one) for one in (alerted, early, alerted)] == [True, False, True]
+    assert replica.decide(propose="offer").action == "nothing"
+    agent.acknowledge_alert("limit of opt_out", "Ana: a broken feed")
+    acknowledged = agent.replica_snapshot()
+    assert [replica.update(one) for one in (acknowledged, alerted)] == [True, False]
+    assert replica.decide(propose="offer").action == "offer"
 
 
 def test_candidates_that_come_back_are_followed_for_replicas_too() -> None:

@@ -347,6 +347,21 @@ def test_ids_are_kept_until_their_run_is_over(tmp_path: Path) -> None:
     assert len(json.loads((tmp_path / "agent.json").read_text())["registered"]["ids"]["runs"]) < 4
 
 
+def test_a_table_with_a_run_that_is_over_registers_nothing() -> None:
+    """Else its first decisions are duplicates when the rest is registered again, and nobody acts on them."""
+    agent, users, snapshot = build_agent(rows=0), build_users(1_100), build_agent(rows=0).replica_snapshot()
+    for night in range(5):
+        ids = agent.decide_frame(users, run=f"night {night}")["decision_id"].tolist()
+        agent.learn_outcomes({"decision_id": ids, **{name: [0.0] * len(ids) for name in PROBLEM.signals}})
+    new, old = (to_rows(sw.decide_frame(snapshot, build_users(20), run=run)) for run in (NIGHT, "night 0"))
+    table = {name: [row[name] for row in [*new, *old]] for name in (*PROBLEM.context_names, "decision_id", "action")}
+    before = agent.round
+    with refused(sw.InvalidOutcome, ErrorCode.CONFLICT):
+        agent.register_frame(table)
+    assert agent.round == before
+    assert set(agent.register_frame(take(table, range(20)))["status"]) == {"accepted"}
+
+
 def test_while_an_alert_is_open_a_table_is_safe() -> None:
     agent, users = build_agent(rows=0), build_users(6)
     bad = to_rows(build_users(400))

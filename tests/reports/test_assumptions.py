@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import stagewise as sw
-from stagewise.reports.assumptions import check_assumptions
+from stagewise.reports.guarantee import check_assumptions
 
 RANGE = "every outcome lies in [0, 1]"
 

@@ -9,8 +9,7 @@ import pytest
 from tests.browser import shown
 
 import stagewise as sw
-from stagewise.reports.certificate_page import render_page
-from stagewise.reports.certificate_text import format_headline
+from stagewise.reports.certificate_page import format_headline, render_page
 
 NAMES = """
 policy kind settings verdict coverage_verdict violations claim rounds delta confidence coverage signal

@@ -9,7 +9,7 @@ import pytest
 
 import stagewise as sw
 from stagewise.records.random_key import RandomKey
-from stagewise.reports.result_plot import format_table, plot_results
+from stagewise.reports.result import format_table, plot_results
 
 WORLD = sw.ArmsWorld(reward=[0.1, 0.5, 0.9], cost=[[0.0, 0.2, 0.6], [0.9, 0.8, 0.3]])
 SAFE = sw.SafeAction(arm=0, reward=0.1, cost=[0.0, 0.9])

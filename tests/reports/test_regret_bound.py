@@ -9,7 +9,7 @@ import pytest
 import stagewise as sw
 from stagewise.models.average_bounds import compute_average_interval
 from stagewise.models.intervals import compute_kl_interval
-from stagewise.reports.regret_bound import RegretBound, RegretTheorem, bound_width_sum, compute_regret_bound
+from stagewise.reports.guarantee import RegretBound, RegretTheorem, bound_width_sum, compute_regret_bound
 
 ROUNDS = np.array([100, 1000, 3000])
 ARMS = sw.ArmsWorld(reward=[0.1, 0.2, 0.4, 0.7], cost=[0.0, 0.4, 0.5, 0.2])

@@ -15,9 +15,8 @@ from tests.server.server_helpers import NAME
 
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.records.fault import Fault
-from stagewise.server.audit.copy import INSERT_EVENT
+from stagewise.server.audit.export import INSERT_EVENT, check_proof, prove_decision
 from stagewise.server.audit.log_reader import FindingCode
-from stagewise.server.audit.prove import check_proof, prove_decision
 from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import Receipt, StoreVerification, verify_store
 from stagewise.server.event_log import Event, WriterChain, derive_writer_key, encode_canonical

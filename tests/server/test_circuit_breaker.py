@@ -7,9 +7,9 @@ from tests.server.logs import Log, problem
 
 import stagewise as sw
 from stagewise.records.reason import ReasonDetails, TripReason
+from stagewise.server.controls import build_first_version, build_next_version
 from stagewise.server.monitors import FeedbackMonitor
 from stagewise.server.state_fold import StateFold
-from stagewise.server.versions import build_first_version, build_next_version
 
 
 def told(value: float) -> sw.Problem:

@@ -13,12 +13,11 @@ from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.server.audit.export import build_columns
 from stagewise.server.client import DecisionRequest as ClientRequest
 from stagewise.server.client import build_request, encode_json
-from stagewise.server.controls import Controls
+from stagewise.server.controls import Controls, build_first_version, build_next_version
 from stagewise.server.decide import DecisionRecord, PolicySnapshot, decide
 from stagewise.server.event_log import DECISION, OUTCOME, Event, encode_canonical
 from stagewise.server.messages import DecisionRequest
 from stagewise.server.state_fold import StateFold
-from stagewise.server.versions import build_first_version, build_next_version
 
 LIVE = Controls(mode="live")
 PROBLEM = sw.Problem(

@@ -7,9 +7,11 @@ import pytest
 from tests.server.logs import DAY, Log, problem
 
 from stagewise.policies.problem import Problem
+from stagewise.problem.context import ContextVector
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import FallbackReason, ReasonDetails
+from stagewise.server import decide as decide_module
 from stagewise.server.controls import Controls
 from stagewise.server.decide import DecisionRecord, PolicySnapshot, compute_draw, decide
 from stagewise.server.messages import DecisionRequest
@@ -102,6 +104,22 @@ def test_what_makes_no_sense_is_refused_and_leaves_the_others_alone(request_: De
     assert isinstance(error, InvalidActions)
     assert error.code == code
     assert [first, last] == decide(known, LIVE, NOWHERE, KEY, good)
+
+
+def test_a_bug_in_reading_one_request_leaves_the_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, asked = after(problem(), 100), [(f"g-{i}", DecisionRequest({**PLAIN, "age": 30 + i})) for i in range(3)]
+    expected, read = decide(known, LIVE, NOWHERE, KEY, asked), decide_module.encode_context
+
+    def fails(snapshot: PolicySnapshot, request: DecisionRequest, at: int) -> ContextVector:
+        return read(snapshot, request, at // (request.context["age"] - 31))
+
+    monkeypatch.setattr(decide_module, "encode_context", fails)
+    first, failed, last = decide(known, LIVE, NOWHERE, KEY, asked)
+    assert [first, last] == [expected[0], expected[2]]
+    assert isinstance(failed, DecisionRecord)
+    assert (failed.action, failed.reason) == ("nothing", FallbackReason.DECISION_FAILED)
+    assert failed.control == (3, 0)
+    assert failed.request["context"]["age"] == 31
 
 
 def test_draws_are_by_hmac() -> None:

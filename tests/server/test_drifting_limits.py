@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,13 +31,16 @@ PROBLEM = sw.Problem(
 SCORED = sw.Limit(0.2, safe_bound=0.0, score=sw.RiskScore("risk", buckets=3), drift="0.05/30d")
 
 
+NOISY = sw.Limit(0.2, low=-0.5, high=1.5, noise=0.1, safe_bound=0.0, drift="0.05/30d")
+
+
 FORGETTING = sw.Reward("click", half_life="10d")
 
 
 @pytest.mark.parametrize(
     ("limit", "reward", "context"),
-    [(LIMIT, PROBLEM.reward, {}), (SCORED, FORGETTING, {"risk": 0.5})],
-    ids=["rates", "score and a reward that is forgotten"],
+    [(LIMIT, PROBLEM.reward, {}), (SCORED, FORGETTING, {"risk": 0.5}), (NOISY, PROBLEM.reward, {})],
+    ids=["rates", "score and a reward that is forgotten", "a declared noise"],
 )
 @played
 async def test_bounds_age_between_decisions_and_every_decision_is_replayed(
@@ -95,24 +99,59 @@ async def test_a_log_of_an_experiment_needs_times(tmp_path: Path) -> None:
         assert expected.probabilities["offer"] > 0.5
 
 
+@pytest.mark.parametrize("limit", [LIMIT, NOISY, sw.Limit(0.2, safe_bound=0.0, drift="jumps")])
 @played
-async def test_an_action_is_relearned_by_a_row_of_the_log(tmp_path: Path) -> None:
-    async with serve_problem(tmp_path, PROBLEM) as server:
+async def test_an_action_is_relearned_by_a_row_of_the_log(tmp_path: Path, limit: sw.Limit) -> None:
+    async with serve_problem(tmp_path, replace(PROBLEM, limits={"opt_out": limit})) as server:
         rows = 1200
         log = {"action": ["offer"] * rows, "click": [1.0] * rows, "opt_out": [0.0] * rows}
         at = server.store.now() / 1e6 - 20 * DAY + np.arange(rows) * 20 * DAY / rows
-        whole = build_offline_log(PROBLEM, {**log, "at": at}, {})
+        whole = build_offline_log(server.experiment(NAME).problem, {**log, "at": at}, {})
         await server.learned(NAME, (await server.learn_log(NAME, whole, "ada", "last month")).row)
         before = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="before"))
+        for i in range(60):
+            await server.decide(NAME, DecisionRequest(propose="offer", decision_id=f"pending{i}"))
         with pytest.raises(sw.InvalidProblem):
             await server.forget_costs(NAME, "ofer", None, "ada", "a new footer")
         await server.forget_costs(NAME, "offer", None, "ada", "a new footer")
-        await learned(server)
+        await server.learn(NAME, OutcomeUpdate("before", {"click": 1.0, "opt_out": 0.0}))
+        for i in range(60):  # of the old footer
+            await server.learn(NAME, OutcomeUpdate(f"pending{i}", {"click": 1.0, "opt_out": 0.0}))
+        await learned(server, 60.0)
         after = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="after"))
         assert before.probabilities["offer"] == 1.0
-        assert after.probabilities["offer"] == pytest.approx(0.2)
+        assert after.probabilities["offer"] == pytest.approx(0.2 / limit.high)
+        body = msgspec.json.decode(server.store.events_of_kind(NAME, "control")[-1].body)
+        assert body == {"what": "forget_costs", "action": "offer", "actor": "ada", "reason": "a new footer"} | {
+            "before": None
+        }
         await learned(server)
         assert Replay(server.store, NAME).run().first_difference is None
+
+
+@pytest.mark.parametrize("on_jump", [None, "stop"])
+@played
+async def test_a_jump_stops_one_action_unless_a_person_wants_all_to_stop(tmp_path: Path, on_jump: Any) -> None:
+    limit = sw.Limit(0.2, safe_bound=0.0, drift="jumps", on_jump=on_jump)
+    async with serve_problem(tmp_path, replace(PROBLEM, limits={"opt_out": limit})) as server:
+        problem, rows, rng = server.experiment(NAME).problem, 1200, np.random.default_rng(2)
+        log = {"action": ["offer"] * rows, "click": [1.0] * rows, "opt_out": [0.0] * rows}
+        at = server.store.now() / 1e6 - 20 * DAY + np.arange(rows) * 20 * DAY / rows
+        whole = build_offline_log(problem, {**log, "at": at}, {})
+        await server.learned(NAME, (await server.learn_log(NAME, whole, "ada", "last month")).row)
+        for i in range(300):
+            answer = await server.decide(NAME, DecisionRequest(propose="offer", decision_id=f"d{i}"))
+            opted = float(answer.action == "offer" and rng.random() < 0.5)
+            await server.learn(NAME, OutcomeUpdate(f"d{i}", {"click": 1.0, "opt_out": opted}))
+            if i % 50 == 49:
+                await learned(server)
+        experiment = server.experiment(NAME)
+        assert (experiment.controls.killed is None) == (on_jump is None)
+        if on_jump is None:
+            assert "change of opt_out" in experiment.warnings
+            assert not experiment.alerts
+            answer = await server.decide(NAME, DecisionRequest(propose="offer", decision_id="after"))
+            assert 0.0 < answer.probabilities["offer"] < 0.5
 
 
 @played

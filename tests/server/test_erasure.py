@@ -18,15 +18,14 @@ from tests.server.test_retention import Clock, opened
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import verify_store
-from stagewise.server.checkpoints import begin_fold
+from stagewise.server.controls import build_first_version
 from stagewise.server.decision_server import DecisionServer
-from stagewise.server.erasure import UnknownUser, erase_user
 from stagewise.server.messages import OutcomeUpdate
-from stagewise.server.retention import remove_old_rows
+from stagewise.server.retention import UnknownUser, erase_user, remove_old_rows
+from stagewise.server.snapshots import begin_fold
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store
 from stagewise.server.user_keys import open_rows
-from stagewise.server.versions import build_first_version
 
 needed("cryptography", "no context was erased")
 AGE = 77.125  # of the user who is erased, and of nobody else

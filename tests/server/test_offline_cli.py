@@ -94,6 +94,14 @@ def test_what_cannot_be_is_said_in_a_sentence(tmp_path: Path, problem: str, word
     assert message in said
 
 
+def test_a_young_log_is_learned_once_the_time_of_its_export_is_given(tmp_path: Path, problem: str) -> None:
+    log = written(tmp_path / "log.csv", {**columns(1500), "at": [1.76e9 + 60.0 * row for row in range(1500)]})
+    assert "--as-of" in rejected(ErrorCode.LOG_TOO_SHORT, "serve", problem, "--log", log, "--port", "0")
+    assert not (tmp_path / "server.db").exists()
+    with served(tmp_path, problem, "--log", log, "--as-of", "2026-06-01T00:00:00Z"):
+        assert "1,500 rows of " in (tmp_path / "said.txt").read_text()
+
+
 def test_started_again_with_another_log_it_does_not_start(tmp_path: Path, problem: str) -> None:
     one, other = (written(tmp_path / f"{rows}.csv", columns(rows, rows)) for rows in (1500, 1600))
     with served(tmp_path, problem, "--log", one):

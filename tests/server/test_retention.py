@@ -6,24 +6,28 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.cli.commands import called
 from tests.problem.refusal import refused
 from tests.server.logs import DAY, problem
-from tests.server.server_helpers import NAME, drop_snapshots, learned, played, user
+from tests.server.server_helpers import NAME, drop_snapshots, learned, played, soon, user
 
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
+from stagewise.server import retention
 from stagewise.server.audit.export import encode_parquet
 from stagewise.server.audit.log_reader import FindingCode
 from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import Receipt, verify_store
-from stagewise.server.checkpoints import begin_fold
+from stagewise.server.controls import build_first_version
 from stagewise.server.decision_server import DecisionServer
+from stagewise.server.event_log import CONTROL, GLOBAL
 from stagewise.server.messages import OutcomeUpdate, UnknownDecision
 from stagewise.server.retention import remove_old_rows
+from stagewise.server.snapshots import begin_fold
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable, wall_clock
-from stagewise.server.versions import build_first_version
+from stagewise.server.web.metrics import render_metrics
 
 
 class Clock:
@@ -145,7 +149,7 @@ async def test_what_a_removal_left_cannot_be_changed(address: str) -> None:
     with closing(opened(address, clock)) as store, refused(InvalidOutcome, ErrorCode.OUT_OF_RANGE, NAME, "7d"):
         remove_old_rows(store, clock.time - 6 * DAY, "ada", "too early")
     page = (Path(__file__).parents[2] / "docs/how-to/remove-old-rows.md").read_text(encoding="utf-8")
-    ((commands,), said) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL), list[str]()
+    ((commands, *_), said) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL), list[str]()
     for line in commands.replace("server.db", address).replace("messages", NAME).splitlines():
         status, told = called(*shlex.split(line)[1:])
         assert status == 0, told
@@ -170,3 +174,105 @@ async def test_what_a_removal_left_cannot_be_changed(address: str) -> None:
                     begin_fold(store, NAME, build_first_version(problem()))
                 for row in kept:
                     store._change(("UPDATE checkpoints SET content = ? WHERE experiment = ?", (row[2], row[0])))
+
+
+@played
+async def test_a_server_removes_old_rows_by_itself(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "CHECK_INTERVAL", 0.02)
+    monkeypatch.setattr(retention, "SERVING_NUMBERS", 3)
+    clock = Clock()
+    server = DecisionServer(opened(address, clock), retention=40 * 86_400.0)
+    await server.start()
+    await server.open(NAME, problem(), "ada", "a test")
+    assert server.retention is not None
+    server.retention.check()
+    await month(server, clock, "old")
+    assert server.store.find(NAME, "decision", "old-0") is not None  # nothing is 41 days old yet
+    assert "stagewise_retention_failed 0.0" in render_metrics(server)
+    with server.store.maintaining():  # somebody else removes rows
+        clock.time += 25 * DAY
+        await soon(lambda: server.retention is not None and server.retention.failed)
+        assert "stagewise_retention_failed 1.0" in render_metrics(server)
+    await soon(lambda: server.store.find(NAME, "decision", "old-0") is None)
+    await month(server, clock, "new", 10)
+    get_oldest = server.retention.get_oldest
+    await soon(lambda: (get_oldest() or 0.0) * 1e6 > clock.time - 42 * DAY)
+    assert not server.retention.failed
+    oldest = get_oldest()
+    assert f"stagewise_oldest_row_timestamp_seconds {oldest!r}" in render_metrics(server)
+    await server.stop()
+    with closing(opened(address, clock)) as store:
+        bodies = [msgspec.json.decode(event.body) for event in store.iter_events_of_kind(GLOBAL, CONTROL)]
+        removals = [body for body in bodies if body["what"] == retention.RETENTION]
+        assert {body["actor"] for body in removals} == {"the server"}
+        assert {body["reason"] for body in removals} == {"--retention of 40 days"}
+        assert verify_store(store).faults == []
+        assert Replay(store, NAME).run().first_difference is None
+
+
+@played
+async def test_a_server_refuses_an_age_within_a_window(address: str) -> None:
+    server = DecisionServer(opened(address, Clock()), retention=6 * 86_400.0)
+    await server.start()
+    await server.open(NAME, problem(), "ada", "a test")
+    assert server.retention is not None
+    with refused(InvalidOutcome, ErrorCode.OUT_OF_RANGE, NAME, "7d"):
+        server.retention.check()
+    await server.stop()
+
+
+@played
+async def test_of_two_removals_one_goes_on(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    server = DecisionServer(opened(address, clock))
+    await server.start()
+    await server.open(NAME, problem(), "ada", "a test")
+    await month(server, clock, "old")
+    await server.stop()
+    with closing(opened(address, clock)) as store:
+        other = opened(address, clock) if "://" in address else store
+        build = retention.build_checkpoint
+
+        def meanwhile(*about: Any) -> Any:
+            """Let another removal begin, of fewer rows: its checkpoint would come after ours."""
+            with refused(StoreUnavailable, ErrorCode.STORE_BUSY):
+                remove_old_rows(other, clock.time - 20 * DAY, "bob", "the law")
+            return build(*about)
+
+        monkeypatch.setattr(retention, "build_checkpoint", meanwhile)
+        assert remove_old_rows(store, clock.time - 10 * DAY, "ada", "the law") is not None
+        monkeypatch.setattr(retention, "build_checkpoint", build)
+        assert verify_store(store).faults == []
+        assert remove_old_rows(other, clock.time - 8 * DAY, "bob", "the law") is not None
+        assert verify_store(store).faults == []
+        if other is not store:
+            other.close()
+
+
+@played
+async def test_who_lost_the_lock_of_a_removal_removes_nothing(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    server = DecisionServer(opened(postgres, clock))
+    await server.start()
+    await server.open(NAME, problem(), "ada", "a test")
+    await month(server, clock, "old")
+    await server.stop()
+    with closing(opened(postgres, clock)) as store:
+        rows, build = store.count_rows(2**62), retention.build_checkpoint
+
+        def killed(*about: Any) -> Any:
+            store._all(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = 7304 AND "
+                "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            )
+            return build(*about)
+
+        monkeypatch.setattr(retention, "build_checkpoint", killed)
+        with pytest.raises(StoreUnavailable):
+            remove_old_rows(store, clock.time - 10 * DAY, "ada", "the law")
+        assert store.checkpoint(NAME) is None
+        assert store.count_rows(2**62) == rows + 1  # the digests, of checkpoints that nobody has
+        assert verify_store(store).faults == []
+        monkeypatch.setattr(retention, "build_checkpoint", build)
+        assert remove_old_rows(store, clock.time - 10 * DAY, "ada", "again") is not None
+        assert verify_store(store).faults == []

@@ -9,11 +9,10 @@ from tests.server.logs import DAY, Log, month, problem
 import stagewise as sw
 from stagewise.cli.server_startup import build_offline_log
 from stagewise.problem.errors import ErrorCode
-from stagewise.server.controls import Controls
+from stagewise.server.controls import Controls, ProblemVersion, build_first_version, build_next_version
 from stagewise.server.decide import DecisionRequest, decide
 from stagewise.server.snapshots import build_initial_snapshot
 from stagewise.server.state_fold import StateFold
-from stagewise.server.versions import ProblemVersion, build_first_version, build_next_version
 
 LIVE = Controls(mode="live")
 
@@ -74,6 +73,11 @@ def build_two_versions() -> tuple[ProblemVersion, ProblemVersion, Log]:
     """Return two versions of a score, and a log in which each of them decided on 40 users."""
     first = build_first_version(scored())
     second = build_next_version(first, scored(cuts=[20.0, 60.0], buckets=None, version=2))
+    return first, second, build_log(first, second)
+
+
+def build_log(first: ProblemVersion, second: ProblemVersion) -> Log:
+    """Return a log in which each of two versions decided on 40 users."""
     log = Log()
     for version in (first, second):
         log.add("problem", {"problem": version.problem.to_dict()}, log.decisions)
@@ -81,7 +85,7 @@ def build_two_versions() -> tuple[ProblemVersion, ProblemVersion, Log]:
             place = log.decide("offer", log.decisions + 1, age=float(user % 100), version=version.number)
             log.tell(place, log.decisions + 1, click=0.0, opt_out=float(user % 2), complaint=0.0)
     log.add("tick", {}, 9 * DAY)
-    return first, second, log
+    return log
 
 
 def test_a_new_version_of_a_score_starts_with_new_cells() -> None:
@@ -108,6 +112,37 @@ def test_a_restored_fold_knows_which_users_had_the_old_score(rows: int) -> None:
     again.restore(half.encode())
     again.take(log.events[rows:])
     assert again.encode() == whole.encode()
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["a score of one limit", "a score that two limits had"])
+@pytest.mark.parametrize("rows", [1, 30, 81])
+def test_a_checkpoint_of_an_old_score_says_nothing_of_the_users_of_a_new_one(rows: int, apart: bool) -> None:
+    """Rows that were removed had the old score, so the new version of the problem goes on from their state."""
+    first = second = build_first_version(scored())
+    if apart:  # the new problem has one division more
+        limits = dict(first.problem.limits)
+        limits["complaint"] = sw.Limit(0.02, safe_bound=0.0, window="7d", score=limits["opt_out"].score)
+        first = build_first_version(problem(limits=limits))
+        newer = sw.RiskScore("both", weights={"age": 1.0, "tenure": 1.0}, cuts=[20.0, 60.0, 80.0], version=2)
+        limits["opt_out"] = sw.Limit(0.05, safe_bound=0.001, window="7d", score=newer)
+        second = build_next_version(first, problem(limits=limits))
+        assert len(second.problem.divisions) == 2
+    else:
+        second = build_next_version(first, scored(cuts=[20.0, 60.0, 80.0], buckets=None, version=2))
+    log = build_log(first, second)
+    whole, checkpoint, fold = (StateFold(one.problem, one.number) for one in (second, first, first))
+    whole.take(log.events)
+    checkpoint.take(log.events[:rows])
+    fold.restore(checkpoint.encode(), is_checkpoint=True)
+    fold.change_version(second.problem, 2, second.retired)
+    fold.take(log.events[rows:])
+    pulls = fold.policy.compute_totals(fold.learned.state).pulls
+    assert pulls[:, 2].tolist() == [80.0, 40.0, 80.0]
+    assert np.array_equal(fold.learned.state.memory, whole.learned.state.memory)
+    assert np.array_equal(fold.queue.kept_rows, whole.queue.kept_rows)
+    again = StateFold(second.problem, 2)
+    again.restore(fold.encode())
+    assert again.encode() == fold.encode()
 
 
 @pytest.mark.parametrize("ends", [{"high": 0.6}, {"high": 2.0}, {"low": 0.1}])

@@ -360,3 +360,14 @@ def test_workers_share_a_port(tmp_path: Path, problem: Path, postgres: str) -> N
         (child,) = children.read_text().split()
         assert all(urlopen(f"{address}/livez").status == 200 for _ in range(4))
     assert not Path(f"/proc/{child}").exists()
+
+
+def test_a_server_is_told_how_long_rows_stay(tmp_path: Path, problem: Path) -> None:
+    for age, word in (("soon", "--retention"), ("30m", "opt_out")):  # the window of opt_out is an hour
+        code, said = called("serve", problem, "--store", tmp_path / "server.db", "--port", "0", "--retention", age)
+        assert code == 2
+        assert word in said
+    with served(tmp_path, str(problem), "--keys", "keys.txt", "--retention", "2h") as (address, _):
+        key = (tmp_path / "keys.txt").read_text().split()[0]
+        asked = Request(f"{address}/metrics", headers={"authorization": f"Bearer {key}"})
+        assert "\nstagewise_retention_failed 0.0\n" in urlopen(asked, timeout=30).read().decode()

@@ -17,9 +17,10 @@ from stagewise.agent.outcome_queue import MISSING
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.reason import ReasonDetails
+from stagewise.server.decide import decode_decision
 from stagewise.server.event_log import Event
 from stagewise.server.snapshots import decode_snapshot, encode_snapshot
-from stagewise.server.state_fold import StateFold, decode_decided_row
+from stagewise.server.state_fold import StateFold
 
 
 def folded(log: Log, sizes: tuple[int, ...], told: sw.Problem | None = None) -> StateFold:
@@ -102,7 +103,7 @@ def tell(agent: sw.Agent, event: Event, indices: dict[int, int]) -> None:
     """Give an agent a row of the log."""
     nothing = np.empty(0)
     if event.kind == "decision":
-        row = ROWS.build_action_rows([decode_decided_row(event.body)])[0]
+        row = ROWS.build_action_rows([decode_decision(event.body)])[0]
         made = Decision(row, int(row[0]), 1.0, None, 0.0, nothing, nothing, None, indices[event.number])
         agent.register_decision(made._with_mark(derive_id_prefix(agent.seed, "", "server")), now=event.at / 1e6)
     elif event.kind == "outcome":
@@ -236,7 +237,7 @@ def test_rows_that_are_learned_are_those_that_were_decided_on() -> None:
         context = {"age": float(rng.uniform(0, 100)), "tenure": float(rng.uniform(-1, 1)), "country": "NZ"}
         decision = policy.decide(policy.start(), context)
         asked = {"action": decision.action, "request": {"context": context}}
-        row = fold.build_action_rows([decode_decided_row(msgspec.json.encode(asked))])[0]
+        row = fold.build_action_rows([decode_decision(msgspec.json.encode(asked))])[0]
         assert row.tobytes() == decision[0].tobytes()
 
 

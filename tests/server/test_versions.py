@@ -8,8 +8,8 @@ from tests.server.logs import month, problem
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode, InvalidProblem
+from stagewise.server.controls import build_first_version, build_next_version, get_declared_problem
 from stagewise.server.state_fold import StateFold
-from stagewise.server.versions import build_first_version, build_next_version, get_declared_problem
 
 
 def limits(**opt_out: Any) -> dict[str, sw.Limit]:

@@ -10,7 +10,7 @@ from tests.simulation.certified import FIXED, POLICY, certified
 import stagewise as sw
 from stagewise.engine.loop import build_loop
 from stagewise.problem.errors import ErrorCode
-from stagewise.reports.certificate_text import list_margins
+from stagewise.reports.certificate_page import list_margins
 from stagewise.simulation.certify import measure_closeness
 from stagewise.simulation.oracle import PolicyWorlds
 

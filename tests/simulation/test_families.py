@@ -10,7 +10,7 @@ from tests.simulation.certified import FAMILIES, FIXED, POLICY, SAFE, TARGETS, d
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode
-from stagewise.simulation import jobs
+from stagewise.simulation import simulate as jobs
 
 FIELDS = ("regret", "reward", "cost", "max_cost", "violations", "optimum")
 DRAWN = {name: pair for name, pair in FAMILIES.items() if name != "fixed"}

@@ -10,7 +10,7 @@ from tests.simulation.certified import FIXED, certified, without_times
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode
 from stagewise.simulation import certify as certify_module
-from stagewise.simulation import jobs
+from stagewise.simulation import simulate as jobs
 from stagewise.simulation.run import play
 
 pytestmark = pytest.mark.long

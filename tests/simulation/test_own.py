@@ -9,8 +9,7 @@ from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode
-from stagewise.reports.assumptions import check_assumptions
-from stagewise.reports.regret_bound import compute_regret_bound
+from stagewise.reports.guarantee import check_assumptions, compute_regret_bound
 from stagewise.simulation.oracle import build_oracle
 
 RAYS = sw.RaySet([[1.0, 0.0], [0.0, 1.0]])

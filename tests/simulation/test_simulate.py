@@ -306,7 +306,7 @@ def cut(kind: str) -> tuple[Any, Any]:
 
 
 def test_an_interrupted_simulation_continues_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["stagewise.simulation.jobs"]
+    module = sys.modules["stagewise.simulation.simulate"]
     whole, calls = module.play, []
 
     def stopping(*task: Any) -> Any:

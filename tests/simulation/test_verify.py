@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.policies.refusals import refused_with
 from tests.problem.refusal import refused
-from tests.simulation.certified import FAMILIES, certified
+from tests.simulation.certified import FAMILIES, FIXED, POLICY, certified
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode
@@ -71,10 +72,49 @@ def test_another_version_is_compared_within_a_tolerance(text: str, tmp_path: Pat
         batch["digest"] = "0" * 64
         batch["regret"] *= 1.0 + 1e-9
     path.write_text(json.dumps(content), encoding="utf-8")
-    assert sw.verify_certificate(path, replay_fraction=1.0).stands
+    found = sw.verify_certificate(path, replay_fraction=1.0)
+    assert found.stands
+    assert found.equal == 0
+    assert found.differences == {"numpy": ("1.0", np.__version__)}
     content["batches"][0]["regret"] *= 1.01
     path.write_text(json.dumps(content), encoding="utf-8")
     assert not sw.verify_certificate(path, replay_fraction=1.0).stands
+
+
+def test_a_certificate_of_an_earlier_release_is_compared_by_its_results(text: str, tmp_path: Path) -> None:
+    path, content = tmp_path / "certificate.json", json.loads(text)
+    assert sw.verify_certificate(write(path, content), replay_fraction=1.0).differences == {}
+    content["made"]["versions"]["stagewise"] = "0.0.9"
+    content["made"]["machine"] = content["made"]["machine"].split(",")[0] + ", 999 cores"
+    found = sw.verify_certificate(write(path, content), replay_fraction=1.0)
+    assert found.stands
+    assert found.equal == found.batches > 0  # equal to the bit all the same
+    assert found.differences == {"stagewise": ("0.0.9", sw.__version__)}
+
+
+def write(path: Path, content: dict[str, Any]) -> Path:
+    """Write a certificate."""
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("algebra", "is_named"), [("another linear algebra", True), (None, False)])
+def test_runs_that_another_linear_algebra_made_are_said_to_be_so(
+    algebra: str | None, is_named: bool, tmp_path: Path
+) -> None:
+    policy, world = POLICY, FIXED
+    content = sw.certify(policy, world, rounds=5, runs=4, progress=False, backend="python").content
+    made = content["made"]
+    made["machine"] = ", ".join([*made["machine"].split(", ")[:-1], algebra or made["machine"].split(", ")[-1]])
+    content["batches"][0]["digest"] = "0" * 64
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert sw.verify_certificate(path, replay_fraction=1.0).stands == is_named  # digests are not compared then
+    content["batches"][0]["regret"] += 0.1
+    path.write_text(json.dumps(content), encoding="utf-8")
+    codes = {fault.code for fault in sw.verify_certificate(path, replay_fraction=1.0).faults}
+    assert FaultCode.RUNS_DIFFER in codes
+    assert (FaultCode.ARITHMETIC_DIFFERS in codes) == is_named
 
 
 @pytest.mark.parametrize(

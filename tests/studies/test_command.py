@@ -9,7 +9,7 @@ import pytest
 from tests.studies.wheels import INSIDE, TABLE, made_up, only_here
 from typer.testing import CliRunner
 
-from stagewise.reports.plot_style import make_figure
+from stagewise.reports.style import make_figure
 from stagewise_studies import __main__ as command
 from stagewise_studies import catalogue, run
 from stagewise_studies.study import Size, at_least, at_most

@@ -11,7 +11,7 @@ import stagewise as sw
 from stagewise.engine.world_draws import BERNOULLI
 from stagewise.problem.actions import FiniteSet
 from stagewise.problem.checks import Floats, copy_read_only
-from stagewise.reports.assumptions import check_assumptions
+from stagewise.reports.guarantee import check_assumptions
 from stagewise.worlds.noisy_world import NoisyWorld
 
 

@@ -3,9 +3,9 @@
 import html
 from typing import Any
 
-from stagewise.reports import pages
+from stagewise.reports import style as pages
 from stagewise.reports.certificate import SimulationCertificate
-from stagewise.reports.certificate_text import format_percent, get_interval
+from stagewise.reports.certificate_page import format_percent, get_interval
 from stagewise.reports.evidence import REFUTED, SUPPORTED
 
 WIDTH = 240  # of the bar in a card

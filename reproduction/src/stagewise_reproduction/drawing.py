@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
-from stagewise.reports import plot_style
-from stagewise.reports.plot_style import STYLES, format_count, write_figure
+from stagewise.reports import style as plot_style
 from stagewise.reports.result import Result
+from stagewise.reports.style import STYLES, format_count, write_figure
 
 PHONE, FLAT = 3.9, 0.82  # width in inches on a phone; relative height of panels that are stacked
 on_phone = ContextVar("on_phone", default=False)

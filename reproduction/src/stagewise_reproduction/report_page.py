@@ -4,7 +4,7 @@ import base64
 import html
 from pathlib import Path
 
-from stagewise.reports import pages
+from stagewise.reports import style as pages
 from stagewise_reproduction.claim import FAILS, HOLDS, Claim
 from stagewise_reproduction.coverage import HEADINGS, list_rows
 from stagewise_reproduction.errata import load_errata

@@ -210,10 +210,12 @@ class Agent(TableAgent):
 
         Only limits with a drift are concerned. The action keeps what epochs learned that began later; where none did,
         it goes back to its first share, and is learned from the next step of the grid on (docs/theory/drift.md).
+        Outcomes of earlier decisions that are still to come are not learned either.
 
         Args:
             action: The action.
-            before: The time from which outcomes count, as `time.time` returns it; None: all is forgotten.
+            before: The time of the first decision whose outcome counts, as `time.time` returns it; None: none of the
+                decisions so far counts.
 
         Raises:
             InvalidProblem: There is no such action, or no limit has a drift.
@@ -228,7 +230,7 @@ class Agent(TableAgent):
         """
         with self._lock:
             self._require_base_policy("costs are forgotten")
-            self._learned.forget_costs(action, before)
+            self._learned.forget_costs(action, before, self._queue.pending_rows)
 
     def health(self) -> Health:
         """Compare every declared assumption with the data; `print` shows a table.
@@ -281,6 +283,7 @@ class Agent(TableAgent):
             raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
         with self._lock:
             acknowledge(self._base_policy, self._learned.state, self._learned.statistics, name, note)
+            self._learned.update_count += 1  # snapshots from now on are newer than those with the alert
 
     def report(self, names: Any = None) -> Report:
         """Summarize traffic, rewards against the safe action, limits and actions; `print` shows a table.

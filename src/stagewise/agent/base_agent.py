@@ -306,6 +306,8 @@ class BaseAgent:
                 if costs is not None and costs.observe_whole(index, values):
                     costs.record_alerts(self.policy, self._learned.statistics)
                 self._learned.learn_row(index, played, values)
+                if self._learned.statistics.changed:
+                    self._begin_tests_anew()
             if queue.buffered_count or self._identity.rounds_by_id:
                 self._learn_due()
 
@@ -369,6 +371,11 @@ class BaseAgent:
         if self._observed_costs is not None and self._observed_costs.check():
             self._observed_costs.record_alerts(self.policy, self._learned.statistics)
 
+    def _begin_tests_anew(self) -> None:
+        """Let the tests of costs begin anew where a change was found."""
+        if self._observed_costs is not None:
+            self._observed_costs.begin_anew_after_changes(self.policy, self._learned.statistics)
+
     def _learn_due(self) -> None:
         """Learn the buffered outcomes whose turn has come, in the order of the decisions."""
         queue, identity = self._queue, self._identity
@@ -378,6 +385,8 @@ class BaseAgent:
         for index, group in queue.iter_due():
             values = queue.select(index, group) if self._base_policy is not None else self._own_outcomes.pop(index)
             self._learned.learn_row(index, self._get_played(index), values)
+        if self._learned.statistics.changed:
+            self._begin_tests_anew()
         if identity.rounds_by_id:
             identity.forget_completed(queue.is_pending, queue.pending_count + queue.buffered_count)
 

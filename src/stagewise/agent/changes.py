@@ -34,6 +34,7 @@ def record_changes(policy: Any, memory: Floats, statistics: Statistics) -> None:
         found = statistics.alerts if stops and policy.check_assumptions else statistics.warnings
         if name not in found or identify_change(found[name]) != identify_change(cause):
             statistics.acknowledged.pop(name, None)  # what was acknowledged was another change
+            statistics.changed |= set() if stops else {limit}
         found[name] = cause
 
 

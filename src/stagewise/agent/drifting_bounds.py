@@ -76,7 +76,7 @@ def describe_bound(policy: Any, j: int, one: AgedBound, now: float) -> DriftingB
         age_term=abs(display.to_user_unit(j, one.age_term) - zero),
         threshold=float(display.values[j]),
         outcomes=one.outcomes,
-        drift=str(policy.moduli[name]),
+        drift=str(policy.problem.limits[name].modulus),
         changed_at=one.changed or None,
         recovering=recovering,
         back_at=None if seconds is None else now + seconds,

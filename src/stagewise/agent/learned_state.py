@@ -3,6 +3,7 @@
 An agent keeps one, and a server's fold of the log another; equal outcomes in equal order give equal states, to the bit.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from copy import copy, deepcopy
 from typing import Any
@@ -17,6 +18,7 @@ from stagewise.agent.statistics import Statistics
 from stagewise.agent.storage import parse_count, parse_memory
 from stagewise.engine.compile import Floats, Ints
 from stagewise.policies.policy import BasePolicy, PolicyState
+from stagewise.problem.checks import check_number
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
@@ -30,6 +32,7 @@ class LearnedState:
         self._bind(policy)
         self.state = policy.start() if state is None else state
         self.update_count = 0
+        self.forgotten: dict[int, float] = {}  # by action, the time before which its costs are not learned
         self.statistics = Statistics() if statistics is None else statistics
         self.mismatch = build_mismatch_test(policy) if state is None else None  # a snapshot is not tested
 
@@ -66,6 +69,8 @@ class LearnedState:
 
     def learn_row(self, index: int, played: Any, values: Any) -> None:
         """Learn the values of a played action, and run the tests that are due."""
+        if self.forgotten:
+            values = self.leave_out_forgotten(played.action[np.newaxis], values[np.newaxis])[0]
         if self.mismatch is not None and self.mismatch.needs_ends:
             self.learn_rows(np.array([index]), played.action[np.newaxis], values[np.newaxis])
             return
@@ -79,7 +84,7 @@ class LearnedState:
 
     def learn_rows(self, indices: Ints, rows: Floats, values: Floats) -> None:
         """Learn rows of decisions, NaN for missing signals, in compiled code up to each test, as one by one."""
-        done = 0
+        done, values = 0, self.leave_out_forgotten(rows, values)
         while done < len(indices):
             part = slice(done, done + self.statistics.updates_until_check)
             if self.mismatch is None:
@@ -94,6 +99,7 @@ class LearnedState:
 
     def learn_log(self, actions: Any, values: Floats) -> None:
         """Learn a log as one batch, and run all tests."""
+        values = self.leave_out_forgotten(actions, values)
         self.state, self.update_count = self.policy.learn_log(self.state, actions, values), self.update_count + 1
         if self.mismatch is not None:
             self.mismatch.learn_rows(actions, values)
@@ -111,14 +117,33 @@ class LearnedState:
         """Cache the candidates that a decision was offered first."""
         self.state, self.update_count = self.policy.cache_offered(self.state, decision), self.update_count + 1
 
-    def forget_costs(self, action: Any, before: Any) -> None:
-        """Forget what was learned of an action's costs before a time, or raise."""
-        forget_costs(self.policy, self.state.memory, *check_forget_costs(self.policy, action, before))
+    def forget_costs(self, action: Any, before: Any, pending: Floats) -> None:
+        """Forget what was learned of an action's costs before a time, and do not learn it from now on, or raise.
+
+        Without a time all is forgotten, and so are the outcomes of decisions that are pending, rows (n, D).
+        """
+        index, since = check_forget_costs(self.policy, action, before)
+        forget_costs(self.policy, self.state.memory, index, since)
+        if math.isinf(since):
+            since = float(np.nextafter(pending[:, -1].max(initial=-math.inf), math.inf))
+        self.forgotten[index] = max(self.forgotten.get(index, since), since)
         self.update_count += 1
 
+    def leave_out_forgotten(self, rows: Any, values: Floats) -> Floats:
+        """Return the values (n, 1 + m) of rows, NaN for costs that drift where a person had them forgotten."""
+        if not self.forgotten:
+            return values
+        left, names = np.array(values), self.policy.thresholds.names
+        drifting = [1 + j for j, name in enumerate(names) if name in self.policy.moduli]
+        for index, since in self.forgotten.items():
+            left[np.ix_((rows[:, 0] == index) & (rows[:, -1] < since), drifting)] = math.nan
+        return left
+
     def extend(self, policy: Any) -> None:
-        """Go on with a policy that has more actions."""
+        """Go on with a policy that has more actions, or a later version of a score."""
         self.state, self.update_count = policy.grow_state(self.policy, self.state), self.update_count + 1
+        if self.mismatch is not None:
+            self.mismatch.extend(self.policy, policy)
         self._bind(policy)
         self.statistics.reset_tracks()
 
@@ -126,7 +151,7 @@ class LearnedState:
         """Return an independent copy."""
         other = copy(self)
         other._bind(copy(self.policy))  # a policy caches some of its numbers
-        other.state = deepcopy(self.state)
+        other.state, other.forgotten = deepcopy(self.state), dict(self.forgotten)
         other.statistics = self.statistics.clone()
         other.mismatch = None if self.mismatch is None else self.mismatch.clone()
         return other
@@ -136,6 +161,7 @@ class LearnedState:
         return {
             "memory": self.state.memory.copy(),
             "learned": self.update_count,
+            "forgotten": list(self.forgotten.items()),
             "statistics": self.statistics.to_dict(),
             "mismatch": None if self.mismatch is None else self.mismatch.to_dict(),
         }
@@ -147,6 +173,10 @@ class LearnedState:
         if not self.policy.fits(memory) or not np.isfinite(memory).all():
             raise InvalidFile(ErrorCode.STATE_MISMATCH, "the stored state does not match its policy")
         self.state, self.update_count = PolicyState(memory), parse_count(content["learned"], "learned")
+        self.forgotten = {
+            parse_count(index, "action", self.policy.actions): float(check_number(since, "forgotten"))
+            for index, since in content["forgotten"]
+        }
         if self.mismatch is not None:
             self.mismatch.restore(content["mismatch"])
         self.statistics = Statistics.from_dict(content["statistics"])

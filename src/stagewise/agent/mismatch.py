@@ -174,6 +174,15 @@ class MismatchTest:
         self.last_reward = -1  # the last decision whose reward is learned
         self._uncounted: list[tuple[Floats, Floats, int]] = []  # decisions to be counted: rows, values, indices
 
+    def extend(self, before: SafeContextPosteriorSampling, policy: SafeContextPosteriorSampling) -> None:
+        """Go on with a policy that has more actions; a limit with a later version of its score has other cells."""
+        self._count_all()
+        for j, limit in enumerate(self.limits):
+            if before.buckets.get(limit.name) != policy.buckets.get(limit.name):
+                self.limits[j] = HalvedLimit(policy, j)
+            elif isinstance(limit, HalvedLimit):
+                limit.segment = HalvedLimit(policy, j).segment
+
     def learn_row(self, row: Floats, values: Floats, index: int) -> None:
         """Count the outcomes of a decision, where no limit needs ends; NaN: it is not learned now.
 

@@ -1,7 +1,8 @@
 """Sequential tests of reported costs against the limits and the declared costs of the safe action.
 
 A reported cost counts at once; a cost that is not reported yet counts as 0. Learning waits until windows close and
-earlier outcomes arrive; these tests do not wait (docs/how-to/check-health.md).
+earlier outcomes arrive; these tests do not wait (docs/how-to/check-health.md). Where a change of one action was found,
+that action is held back from then on; it explains what earlier decisions cost, so only later ones are tested.
 """
 
 import math
@@ -83,16 +84,19 @@ class CostTests:
         """Test a decision whose signals (1 + m,) were all just reported; return whether they reject a test."""
         return values.tolist()[1:] != self.nothing and self.observe(index, self.queue.signals)  # else it counted as 0
 
-    def observe_rows(self, indices: Ints, signal: int) -> None:
-        """Note that one signal of decisions was just reported or dropped; `check` tests them."""
+    def observe_rows(self, indices: Ints, signal: int) -> bool:
+        """Note that one signal of decisions was just reported or dropped; return whether `check` has to test them."""
         j = signal - 1
         if j < 0 or not indices.size:
-            return
+            return False
+        if indices.size == 1:
+            return self.observe(int(indices[0]), (signal,))
         start, end = int(indices.min()), int(indices.max()) + 1
         changed = indices[self.read_costs(j, start, end)[indices - start] != 0.0]
         for kind in (LIMIT, SAFE) if changed.size else ():  # other costs counted as 0 already
             if (kind, j) in self.tests:
                 self.tests[kind, j].invalidate(changed)
+        return bool(changed.size)
 
     def check(self) -> bool:
         """Return whether a test rejects, after `observe_rows`."""
@@ -127,6 +131,10 @@ class CostTests:
             return np.full(end - start, self.limits[j])
         versions = np.searchsorted([first for first, _ in self.limit_changes], np.arange(start, end), side="right") - 1
         return np.array([limits[j] for _, limits in self.limit_changes])[versions]
+
+    def begin_anew(self, j: int) -> None:
+        """Test a limit from the next decision on, whatever came before."""
+        self.tests[LIMIT, j] = EProcess(self.tests[LIMIT, j].level, self.queue.end)
 
     def settle(self) -> None:
         """Let the tests keep the sums of decisions that are over, so that the queue may leave out their rows."""
@@ -181,6 +189,14 @@ class ObservedCosts(CostTests):
         if getattr(policy, "check_assumptions", False):
             for name, cause in self.find_rejected(policy).items():
                 statistics.alerts.setdefault(name, cause)
+
+    def begin_anew_after_changes(self, policy: Any, statistics: Statistics) -> None:
+        """Test limits from the next decision on if a change of one action explains what their decisions cost."""
+        for name in statistics.changed:
+            j = policy.thresholds.names.index(name)
+            self.begin_anew(j)
+            statistics.alerts.pop(format_limit_name(policy, j), None)
+        statistics.changed = set()
 
     def clone(self, queue: OutcomeQueue) -> "ObservedCosts":
         """Return an independent copy that reads another queue."""

@@ -11,8 +11,9 @@ window may close late, but never early and never twice.
 
 import base64
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ MISSING, BUFFERED, DROPPED, DONE = 0, 1, 2, 3
 
 BLOCK = 64  # the table starts at a multiple of it: tests of reported costs read it block by block (`e_process`)
 INITIAL_CAPACITY = 1024
+FEW = 4  # decisions that are looked at one by one before the rest is read as arrays
 NEVER, UNDATED = -(2**62), 2**62  # times before and after all others
 TABLES = {"rows": "<f8", "values": "<f8", "status": "|u1", "dates": "<i8", "deferred": "|u1"}
 
@@ -147,6 +149,15 @@ class OutcomeQueue:
     def kept_rows(self) -> Floats:
         """The rows (n, width) of the decisions from `first_kept` on."""
         return self.rows[self.first_kept - self.base : self.end - self.base]
+
+    @property
+    def pending_rows(self) -> Floats:
+        """The rows (n, width) of the decisions from `oldest` on."""
+        return self.rows[self.oldest - self.base : self.end - self.base]
+
+    def replace_rows(self, rows: Floats) -> None:
+        """Replace what the caller keeps of every decision, by rows of this or another width."""
+        self.rows, self.width = rows, rows.shape[1]
 
     def reserve(self, count: int) -> None:
         """Make room for more decisions: leave out blocks that are over, then enlarge the tables."""
@@ -292,6 +303,12 @@ class OutcomeQueue:
             if stop == start:
                 continue
             self.closed[signal] += stop - start
+            if stop == start + 1 and not self.deferred.item(start):  # most often, where each row has its own time
+                if self.status.item(start, signal) == MISSING:
+                    self.values[start, signal] = value if value == value else 0.0
+                    self._change(self.base + start, (signal,), BUFFERED if value == value else DROPPED)
+                    closed.append((signal, np.array([self.base + start])))
+                continue
             deferred = self.base + start + np.flatnonzero(self.deferred[start:stop])
             for k in (signal, *(self.unbounded if length == self.longest else ())) if deferred.size else ():
                 for index in deferred.tolist():
@@ -312,7 +329,11 @@ class OutcomeQueue:
 
     def _count_until(self, start: int, latest: int) -> int:
         """Return the number of decisions in a row, from a place of the tables on, that were made until a time."""
-        count, step, stop = 0, 1, self.end - self.base
+        stop = self.end - self.base
+        for count in range(FEW):
+            if start + count == stop or self.dates.item(start + count) > latest:
+                return count
+        count = step = FEW
         while start + count < stop:
             later = np.flatnonzero(self.dates[start + count : min(start + count + step, stop)] > latest)
             if later.size:
@@ -326,11 +347,7 @@ class OutcomeQueue:
         NaN stands for a signal that is not due. Outcomes that are learned on arrival are taken by `iter_due`.
         """
         due: list[tuple[Ints, tuple[int, ...]]] = [(np.empty(0, np.int64), ())]
-        for group, signals in enumerate(self.groups):
-            indices = self._take_group(signals, self.heads[group])
-            self.heads[group] += indices.size
-            due.append((indices[(self.status[indices - self.base][:, signals] == BUFFERED).all(axis=1)], signals))
-            self._change_rows(indices, signals, DONE, only=BUFFERED)
+        due += [(self._take_group(group), signals) for group, signals in enumerate(self.groups)]
         self._forget_completed()
         indices = np.unique(np.concatenate([ready for ready, _ in due]))
         values = np.full((indices.size, len(self.names)), np.nan)
@@ -339,8 +356,26 @@ class OutcomeQueue:
                 values[np.searchsorted(indices, ready), k] = self.values[ready - self.base, k]
         return indices, values
 
-    def _take_group(self, signals: Sequence[int], head: int) -> Ints:
-        """Return the decisions of a group from its head on, up to the first that waits for an outcome."""
+    def take_pairs(self) -> list[tuple[int, int]]:
+        """Return what `iter_due` would yield where outcomes are learned in order; their turn is over."""
+        pairs = list[tuple[int, int]]()
+        for group in range(len(self.groups)):
+            for _ in range(FEW):
+                index = self.heads[group]
+                if index == self.end or (is_due := self._is_due(index, group)) is None:
+                    break
+                if is_due:
+                    pairs.append((index, group))
+                self._finish(index, group)
+                self.heads[group] += 1
+            else:
+                pairs += zip(self._take_group(group).tolist(), repeat(group))
+        self._forget_completed()
+        return pairs
+
+    def _take_group(self, group: int) -> Ints:
+        """Return the decisions of a group that are due, up to the first that waits; their turn is over."""
+        signals, head = self.groups[group], self.heads[group]
         start, stop, count, step = head - self.base, self.end - self.base, 0, 1
         while start + count < stop:
             part = slice(start + count, min(start + count + step, stop))
@@ -351,19 +386,29 @@ class OutcomeQueue:
                 count += int(found[0])
                 break
             count, step = min(count + step, stop - start), 4 * step
-        return np.arange(head, head + count)
+        self.heads[group] += count
+        indices = np.arange(head, head + count)
+        due: Ints = indices[(self.status[indices - self.base][:, signals] == BUFFERED).all(axis=1)]
+        self._change_rows(indices, signals, DONE, only=BUFFERED)
+        return due
 
     def iter_due(self) -> Iterator[tuple[int, int]]:
         """Yield each decision and group to be learned now, in order; it is over when the next one is requested."""
         while self._touched:
             index = self._touched[-1]
             for group in range(len(self.groups)):
-                yield from self._finish(index, group)
+                if (is_due := self._is_due(index, group)) is not None:
+                    if is_due:
+                        yield index, group
+                    self._finish(index, group)
             if self.status[index - self.base].min() >= DROPPED:
                 self.played.pop(index, None)
             self._touched.pop()
         for group in range(len(self.groups) if self.in_order else 0):
-            while self.heads[group] < self.end and (yield from self._finish(self.heads[group], group)):
+            while self.heads[group] < self.end and (is_due := self._is_due(self.heads[group], group)) is not None:
+                if is_due:
+                    yield self.heads[group], group
+                self._finish(self.heads[group], group)
                 self.heads[group] += 1
         self._forget_completed()
 
@@ -381,16 +426,18 @@ class OutcomeQueue:
         while self._kept < self.end and self.status[self._kept - self.base].min() >= DROPPED:
             self._kept += 1
 
-    def _finish(self, index: int, group: int) -> Generator[tuple[int, int], None, bool]:
-        """Yield a decision and a group if all its signals are buffered; return whether its turn is over."""
+    def _is_due(self, index: int, group: int) -> bool | None:
+        """Return whether all signals of a decision and a group are buffered; None: one is waited for."""
         row, signals = self.status[index - self.base].tolist(), self.groups[group]
-        states = {row[k] for k in signals}
-        if MISSING in states or (BUFFERED in states and self.deferred[index - self.base]):
-            return False
-        if states == {BUFFERED}:
-            yield index, group
-        self._change(index, [k for k in signals if row[k] == BUFFERED], DONE)
-        return True
+        states = [row[k] for k in signals]
+        if MISSING in states or (BUFFERED in states and self.deferred.item(index - self.base)):
+            return None
+        return states.count(BUFFERED) == len(states)
+
+    def _finish(self, index: int, group: int) -> None:
+        """Note that the turn of a decision is over in a group."""
+        row = self.status[index - self.base].tolist()
+        self._change(index, [k for k in self.groups[group] if row[k] == BUFFERED], DONE)
 
     def _change(self, index: int, signals: Sequence[int], status: int) -> None:
         row = self.status[index - self.base]

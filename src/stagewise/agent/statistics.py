@@ -89,6 +89,7 @@ class Statistics:
         self.alerts: dict[str, ReasonDetails] = {}  # contradictions, by the name of the finding
         self.warnings: dict[str, ReasonDetails] = {}  # mismatches that stop nothing, by the name of the finding
         self.acknowledged: dict[str, str] = {}  # the notes of acknowledged alerts and warnings, by name
+        self.changed: set[str] = set()  # limits of which a change was just found that holds back one action; not saved
         self.tracks: dict[str, DriftTrack] = {}  # by signal
         self.logs: dict[str, int] = {}  # the digests of learned logs, and their numbers of rows
         self.rows = LearnedRows()  # a sample of their rows

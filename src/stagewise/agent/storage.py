@@ -27,7 +27,7 @@ from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem
 from stagewise.problem.formatting import format_path, safe_repr
 from stagewise.problem.safe_action import decode_round_safe_action, encode_round_safe_action
 
-FORMAT, VERSION = "stagewise-agent", 7
+FORMAT, VERSION = "stagewise-agent", 8
 PART_SIZE = 2**16  # pieces of JSON that are joined
 ENCODER = json.JSONEncoder(allow_nan=False, default=np.ndarray.tolist)
 

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from stagewise.agent.base_agent import BaseAgent
 from stagewise.agent.decision_ids import SEPARATOR, DecisionIds, compute_digests, compute_draws, find_repeated
@@ -44,6 +45,22 @@ from stagewise.records.reason import FallbackReason
 
 Treat = Callable[[Any, bool], tuple[Any, Statuses]]
 """Registers or learns a record batch, the first or a later one; returns its ids and the statuses of its rows."""
+
+
+class ParsedDecisions(NamedTuple):
+    """The decisions of a record batch, to be registered."""
+
+    ids: Any
+    """A column."""
+    statuses: Statuses
+    runs: npt.NDArray[np.object_]
+    digests: Ints
+    """(n, 2) of the ids."""
+    rows: Floats
+    """(n, D) as the agent learns them."""
+    reasons: npt.NDArray[np.object_]
+    proposed: tuple[Floats, Floats] | None
+    clipped: dict[str, Flags]
 
 
 class TableAgent(BaseAgent):
@@ -137,16 +154,21 @@ class TableAgent(BaseAgent):
 
         policy = require_problem(self.policy)
 
-        def register(batch: Any, _: bool) -> tuple[Any, Statuses]:
-            with self._lock:
-                return self._register_batch(policy, batch, now)
+        parsed = [self._parse_decisions(policy, batch) for batch in read_batches(decisions, "decision_id").batches]
+        with self._lock:
+            for run in dict.fromkeys(run for one in parsed for run in one.runs[one.statuses == ACCEPTED].tolist()):
+                self._identity.ids.check_open(run)  # raises before anything is registered
+            at = self._advance_time(now) if self._queue.windows or now is not None else 0
 
-        batches = read_batches(decisions, "decision_id").batches
-        batches = build_status_batches(batches, "decision_id", register, Counter())
-        return convert_like(decisions, Table.from_batches(list(batches)))
+            def register(one: ParsedDecisions, _: bool) -> tuple[Any, Statuses]:
+                return self._register_parsed(policy, one, at)
 
-    def _register_batch(self, policy: ProblemPolicy, batch: Any, now: Any) -> tuple[Any, Statuses]:
-        """Register the decisions of a record batch; return their ids and statuses."""
+            batches = list(build_status_batches(iter(parsed), "decision_id", register, Counter()))
+            self._identity.ids.forget(self._queue.base)
+        return convert_like(decisions, Table.from_batches(batches))
+
+    def _parse_decisions(self, policy: ProblemPolicy, batch: Any) -> "ParsedDecisions":
+        """Read the decisions of a record batch, or raise."""
         names, problem, identity = tuple(batch.schema.names), policy.problem, self._identity
         id_column, actions = (get_batch_column(batch, name, names, "the table") for name in ("decision_id", "action"))
         ids, statuses = to_list(id_column), np.full(batch.num_rows, ACCEPTED, dtype=np.int8)
@@ -158,28 +180,33 @@ class TableAgent(BaseAgent):
         parts = [text.split(SEPARATOR, 2) if text.isprintable() else [] for text in texts]
         for row in [i for i, part in enumerate(parts) if len(part) != 3 or part[0] not in prefixes]:
             statuses[row], parts[row] = UNKNOWN if texts[row] else INVALID, ["", "", ""]
-        digests = compute_digests(self.seed, texts)
         times = read_times({name: to_numpy(batch.column(name)) for name in names}, TIME) if policy.needs_times else None
-        rows = build_rows(indices.tolist(), contexts, times)
-        seconds = self._advance_time(now) if self._queue.windows or now is not None else 0
         runs = np.array([part[1] for part in parts], dtype=object)
-        for run in dict.fromkeys(runs[statuses == ACCEPTED].tolist()):
-            at = np.flatnonzero((statuses == ACCEPTED) & (runs == run))
-            new = self._register_rows(run, digests[at, 0], [rows[at]], -1, seconds)
-            statuses[np.delete(at, new)] = DUPLICATE
-        self._learned.statistics.count_context(count_clipped([contexts.clipped], statuses == ACCEPTED))
         reasons = to_numpy(batch.column("reason")) if "reason" in names else np.full(len(ids), None, dtype=object)
+        return ParsedDecisions(
+            id_column, statuses, runs, compute_digests(self.seed, texts), build_rows(indices.tolist(), contexts, times),
+            reasons, read_proposed(problem, batch, names), contexts.clipped,
+        )  # fmt: skip
+
+    def _register_parsed(self, policy: ProblemPolicy, parsed: "ParsedDecisions", at: int) -> tuple[Any, Statuses]:
+        """Register the decisions of a record batch; return their ids and statuses."""
+        ids, statuses, runs, digests, rows, reasons, proposed, clipped = parsed
+        statistics = self._learned.statistics
+        for run in dict.fromkeys(runs[statuses == ACCEPTED].tolist()):
+            its = np.flatnonzero((statuses == ACCEPTED) & (runs == run))
+            new = self._register_rows(run, digests[its, 0], [rows[its]], -1, at)
+            statuses[np.delete(its, new)] = DUPLICATE
+        statistics.count_context(count_clipped([clipped], statuses == ACCEPTED))
         safe_only = (statuses == ACCEPTED) & has_code(reasons)
-        self._learned.statistics.safe_only_rounds += int(safe_only.sum())
-        proposed, last = read_proposed(problem, batch, names), np.flatnonzero(statuses == ACCEPTED)[-RECENT:].tolist()
-        self._learned.statistics.registered += [
+        statistics.safe_only_rounds += int(safe_only.sum())
+        statistics.registered += [
             None if proposed is None else RegisteredProposal(rows[row], proposed[0][row], proposed[1][row])
-            for row in last
+            for row in np.flatnonzero(statuses == ACCEPTED)[-RECENT:].tolist()
         ]
         contradicted = np.flatnonzero(safe_only & (reasons == str(FallbackReason.ASSUMPTION_CONTRADICTED)))
         if contradicted.size:
             self._record_alerts(policy, rows[contradicted[0]], compute_draws(digests[contradicted[:1]])[0])
-        return id_column, statuses
+        return ids, statuses
 
     def _register_rows(
         self, run: str, digests: Ints, blocks: Sequence[Floats], version: int, at: int, marks: Ints | None = None
@@ -201,7 +228,6 @@ class TableAgent(BaseAgent):
                 if count:
                     plays[action] = plays.get(action, 0) + count
         ids.add(run, digests[new], start + np.arange(new.size), version, None if marks is None else marks[new])
-        ids.forget(queue.base)
         return new
 
     def _record_alerts(self, policy: ProblemPolicy, row: Floats, draw: Ints) -> None:
@@ -369,6 +395,7 @@ class TableDecisions:
         with agent._lock:
             marks = np.concatenate(self.marks) if self.marks else None
             new = agent._register_rows(self.run, digests, self.rows, self.version, self.at, marks)
+            agent._identity.ids.forget(agent._queue.base)
             self.rows = []
             agent._learned.statistics.safe_only_rounds += int(np.concatenate(self.safe_only)[new].sum())
             agent._learned.statistics.count_context(count_clipped(self.clipped, new))

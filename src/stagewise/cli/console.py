@@ -1,6 +1,8 @@
 """What all commands share: errors as one line and an exit code, and a notice of compilation."""
 
 import errno
+import getpass
+import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
@@ -104,3 +106,11 @@ def announce_compilation() -> Iterator[None]:
 
     with event.install_listener("numba:compile", CompileListener()):
         yield
+
+
+def get_actor() -> str:
+    """Return the actor for the log: the user of the command line."""
+    try:
+        return f"{getpass.getuser()}, on the command line"
+    except (KeyError, OSError, ImportError):  # the user has no name, as in some containers
+        return f"user {os.getuid()}, on the command line"

@@ -13,6 +13,10 @@ from stagewise.problem.formatting import safe_repr
 
 LogArgument = Annotated[Path, typer.Argument(help="The log: .csv, .parquet or .jsonl, such as the export of a server.")]
 ProblemArgument = Annotated[Path, typer.Argument(help="The problem, a TOML file.")]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(help="When the log was read: 2026-03-01T12:00Z or seconds since 1970; default: at its last row."),
+]
 ColumnsOption = Annotated[
     list[str] | None,
     typer.Option(help="A name of the problem and its column in the log, such as click=clicked; repeatable."),
@@ -64,7 +68,7 @@ def doctor(
         from stagewise.files.atomic_write import write_bytes, write_text
         from stagewise.files.tables import WRITERS
         from stagewise.launch.doctor.doctor import check_log
-        from stagewise.reports.plot_style import PICTURES, write_figure
+        from stagewise.reports.style import PICTURES, write_figure
 
         if fit_risk_score is not None:
             fit_score_for_limit(log, problem, fit_risk_score, out, holdout, proposal_fraction, columns)
@@ -158,10 +162,7 @@ def evaluate(
     weight_bound: Annotated[
         float | None, typer.Option(help="Maximum of the importance weights; larger ones are clipped.")
     ] = None,
-    as_of: Annotated[
-        str | None,
-        typer.Option(help="When the log was read: 2026-03-01T12:00Z or seconds since 1970; default: at its last row."),
-    ] = None,
+    as_of: AsOfOption = None,
     out: Annotated[Path | None, typer.Option(help="File for the evaluation as JSON.")] = None,
     picture: PictureOption = None,
 ) -> None:
@@ -171,7 +172,7 @@ def evaluate(
     """
     with handle_errors():
         from stagewise.launch.evaluation.evaluate import evaluate_on_log
-        from stagewise.reports.plot_style import PICTURES, write_figure
+        from stagewise.reports.style import PICTURES, write_figure
 
         check_ending(picture, PICTURES)
         settings: dict[str, Any] = {
@@ -237,6 +238,7 @@ def forecast(
         typer.Option(help="Rows learned before the launch: all, half (the later half), nothing, or another log."),
     ] = "all",
     columns: ColumnsOption = None,
+    as_of: AsOfOption = None,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for forecast.html, forecast.png and forecast.json.")] = Path(
         "forecast"
@@ -265,6 +267,7 @@ def forecast(
             seed=seed,
             warm_start=warm_start if warm_start in set(WarmStart) - {WarmStart.OTHER_LOG} else Path(warm_start),
             columns=parse_pairs(columns, "--columns"),
+            as_of=parse_time(as_of),
             executor=executor,
             progress=not quiet,
         )

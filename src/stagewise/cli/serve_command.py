@@ -64,6 +64,9 @@ def serve(
     webhooks: Annotated[
         Path | None, typer.Option(help="TOML file that declares receivers of stops, alerts and changes.")
     ] = None,
+    retention: Annotated[
+        str | None, typer.Option(help="Age at which rows are removed, such as 400d; default: rows stay.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Log only failed requests.")] = False,
     workers: Annotated[
         int, typer.Option(min=1, max=64, help="Processes that share the port; more than one needs PostgreSQL.")

@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import getpass
 import os
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import numpy as np
 import typer
 
 from stagewise import __version__
+from stagewise.cli.console import get_actor
 from stagewise.cli.problem_file import load_problem_file
 from stagewise.files.tables import read_table
 from stagewise.launch.decision_log import Log, select_learnable
@@ -26,6 +26,7 @@ from stagewise.launch.doctor.doctor import check_log
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError
+from stagewise.problem.window import parse_seconds
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.audit.log_reader import count_offline_rows
 from stagewise.server.controls import parse_mode
@@ -52,30 +53,14 @@ def run_server(start: Any) -> None:
     """Serve until stopped; all options are checked before anything is written."""
     is_worker = WORKER_STORE in os.environ
     start.store = os.environ.get(WORKER_STORE, start.store)
-    problems = load_problems(start)
-    settings = HttpSettings(
-        rate=RateLimit() if start.rate is None else parse_rate(start.rate),
-        log=not start.quiet,
-        public="" if start.public_url is None else parse_origin(start.public_url),
-    )
-    if start.mode is not None or start.share is not None:
-        parse_mode(start.mode or "live", start.share)
-    for option, seconds in (("--feedback-timeout", start.feedback_timeout), ("--max-age", start.max_age)):
-        if seconds is not None and not seconds > 0:
-            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, option, seconds, "a number of seconds above 0")
-    file = parse_file_path(start.store)
-    if start.workers > 1 and file is not None:
-        raise InvalidProblem(
-            ErrorCode.CONFLICTING_OPTIONS,
-            "--workers is {workers}, and the store is a file, which one process can write; give a PostgreSQL store",
-            workers=start.workers,
-        )
+    problems, settings = load_problems(start), check_options(start)
+    retention = None if start.retention is None else parse_seconds(start.retention, "--retention")
     webhooks = [] if start.webhooks is None else load_endpoints(start.webhooks)
     logs = load_offline_logs(start, problems)
     store = open_checked_store(start, problems)
     server = DecisionServer(
-        store, alone=file is not None, feedback_timeout=start.feedback_timeout, max_age=start.max_age,
-        read_log=read_log, webhooks=webhooks,
+        store, alone=parse_file_path(start.store) is not None, feedback_timeout=start.feedback_timeout,
+        max_age=start.max_age, read_log=read_log, webhooks=webhooks, retention=retention,
     )  # fmt: skip
     keys = AccessKeys(store)
     stop_others: list[Callable[[], None]] = []
@@ -87,6 +72,8 @@ def run_server(start: Any) -> None:
             await open_experiment(server, name, problem, start)
         for name, log in logs.items():
             await learn_offline_log(server, name, log)
+        if server.retention is not None:
+            server.retention.check()
         for name in server.experiments():
             await asyncio.to_thread(warm_up, server.experiment(name).current)
 
@@ -115,12 +102,33 @@ def run_server(start: Any) -> None:
             stop()
 
 
+def check_options(start: Any) -> HttpSettings:
+    """Return the settings of the HTTP server; raise StagewiseError for an option that cannot be used."""
+    settings = HttpSettings(
+        rate=RateLimit() if start.rate is None else parse_rate(start.rate),
+        log=not start.quiet,
+        public="" if start.public_url is None else parse_origin(start.public_url),
+    )
+    if start.mode is not None or start.share is not None:
+        parse_mode(start.mode or "live", start.share)
+    for option, seconds in (("--feedback-timeout", start.feedback_timeout), ("--max-age", start.max_age)):
+        if seconds is not None and not seconds > 0:
+            raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, option, seconds, "a number of seconds above 0")
+    if start.workers > 1 and parse_file_path(start.store) is not None:
+        raise InvalidProblem(
+            ErrorCode.CONFLICTING_OPTIONS,
+            "--workers is {workers}, and the store is a file, which one process can write; give a PostgreSQL store",
+            workers=start.workers,
+        )
+    return settings
+
+
 def start_workers(start: Any, address: str) -> Callable[[], None]:
     """Start the other processes of `--workers`; one that ends is started again. Return what stops them."""
     command = [sys.executable, "-m", "stagewise", "serve", "--quiet"]
     command += ["--host", start.host, "--port", str(urlsplit(address).port), "--max-age", str(start.max_age)]
     options = {"feedback-timeout": start.feedback_timeout, "public-url": start.public_url, "rate": start.rate}
-    options["webhooks"] = start.webhooks
+    options |= {"webhooks": start.webhooks, "retention": start.retention}
     command += [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
     environment = {**os.environ, WORKER_STORE: start.store}  # the address may have a password: not on a command line
     running = [subprocess.Popen(command, env=environment) for _ in range(start.workers - 1)]
@@ -308,14 +316,6 @@ async def open_experiment(server: DecisionServer, name: str, problem: Problem, s
     differs = experiment.mode != start.mode or (start.share or 1.0) != experiment.share
     if start.mode is not None and differs and (start.mode == "canary" or not is_new):
         await server.set_mode(name, str(start.mode), start.share, actor, reason)
-
-
-def get_actor() -> str:
-    """Return the actor for the log: the user of the command line."""
-    try:
-        return f"{getpass.getuser()}, on the command line"
-    except (KeyError, OSError, ImportError):  # the user has no name, as in some containers
-        return f"user {os.getuid()}, on the command line"
 
 
 def print_startup(start: Any, address: str, server: DecisionServer) -> None:

@@ -27,7 +27,7 @@ def simulate(spec: SpecArgument, out: OutOption, executor: ExecutorOption = None
     """
     with handle_errors(out), announce_compilation():
         from stagewise.cli.spec import read_spec
-        from stagewise.reports.plot_style import write_figure
+        from stagewise.reports.style import write_figure
         from stagewise.simulation.simulate import simulate as run_simulation
 
         content = read_spec(spec)
@@ -47,10 +47,9 @@ def compare(
     with handle_errors(out), announce_compilation():
         from stagewise.cli.spec import read_spec
         from stagewise.files.atomic_write import write_text
-        from stagewise.reports.plot_style import write_figure
-        from stagewise.reports.result_plot import format_table, plot_results
-        from stagewise.simulation.jobs import resolve_cuda
-        from stagewise.simulation.simulate import build_simulation, run_simulations
+        from stagewise.reports.result import format_table, plot_results
+        from stagewise.reports.style import write_figure
+        from stagewise.simulation.simulate import build_simulation, resolve_cuda, run_simulations
 
         content = read_spec(spec)
         settings = asdict(content.simulation)
@@ -104,7 +103,7 @@ def certify(
 def certify_file(spec: Path, out: Path, **settings: Any) -> bool:
     """Certify the policy of a file; rounds, seed and backend are those of its [simulation]."""
     from stagewise.cli.spec import read_spec
-    from stagewise.reports.certificate_text import format_headline
+    from stagewise.reports.certificate_page import format_headline
     from stagewise.simulation.certify import certify as run_certify
     from stagewise.worlds.world_families import build_family
 
@@ -123,17 +122,21 @@ def replay_certificate(path: Path, **settings: Any) -> bool:
     """Repeat a fraction of a certificate's runs and compare them."""
     from stagewise.problem.formatting import format_count
     from stagewise.reports.certificate import SimulationCertificate
-    from stagewise.reports.certificate_text import format_headline
+    from stagewise.reports.certificate_page import format_headline
     from stagewise.simulation.verify import verify_certificate
 
     found = verify_certificate(path, **settings)
     batches = "1 batch" if found.batches == 1 else f"{found.batches} batches"
     repeated = f"{format_count(found.runs, 'run')} in {batches} were repeated, {found.equal} of them bit for bit"
+    made, here = (", ".join(f"{name} {pair[side]}" for name, pair in found.differences.items()) for side in (0, 1))
+    other = f" Made with {made}; verified with {here}." if found.differences else ""
     if not found.stands:
-        typer.echo(f"{path} is not confirmed: {'; '.join(map(str, found.faults))}. {repeated}.")
+        hint = " Verify it with the version that made it: another may play other actions." if other else ""
+        typer.echo(f"{path} is not confirmed: {'; '.join(map(str, found.faults))}. {repeated}.{other}{hint}")
         return False
     content, names = SimulationCertificate.load(path).content, ", ".join(found.unconfirmed)
     unconfirmed = f" Consistent, but compared only with --fraction 1: {names}." if names else ""
     verdict = f"Its verdict: {content['verdict']}, {format_headline(content)}"
-    typer.echo(f"{path} is confirmed: {repeated}.{unconfirmed} {verdict}")
+    within = " Numbers agree within 1e-6." if other and found.equal < found.batches else ""
+    typer.echo(f"{path} is confirmed: {repeated}.{other}{within}{unconfirmed} {verdict}")
     return True

@@ -18,7 +18,7 @@ from stagewise.problem.formatting import format_path, join_names, safe_repr, sug
 from stagewise.problem.functions import FiniteFunctionClass
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import AtLeast, TimesSafe
-from stagewise.simulation.jobs import BACKENDS
+from stagewise.simulation.simulate import BACKENDS
 from stagewise.worlds.context_world import ContextWorld
 from stagewise.worlds.finite_worlds import ArmsWorld, FiniteSetWorld
 from stagewise.worlds.linear_world import LinearWorld, get_action_set_kinds

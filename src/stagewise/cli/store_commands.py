@@ -1,6 +1,5 @@
 """`stagewise audit`, `keys` and `store`: the log, the keys and the rows of a server's store."""
 
-import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stagewise.cli.console import handle_errors
+from stagewise.cli.console import get_actor, handle_errors
 
 if TYPE_CHECKING:
     from stagewise.server.store.base import Store
@@ -23,7 +22,7 @@ keys_app = typer.Typer(
 )
 KeyNameArgument = Annotated[str, typer.Argument(help="Name of the key.")]
 ExperimentArgument = Annotated[str, typer.Argument(help="The name of an experiment.")]
-
+DecisionArgument = Annotated[str, typer.Argument(help="The decision's id.")]
 
 store_app = typer.Typer(no_args_is_help=True, help="Remove old rows, erase users, or prepare a restored store.")
 ReasonOption = Annotated[str, typer.Option(help="The reason, for the log.")]
@@ -99,7 +98,7 @@ def format_experiment(name: str) -> str:
 def prove(
     store: StoreArgument,
     experiment: ExperimentArgument,
-    decision: Annotated[str, typer.Argument(help="The decision's id.")],
+    decision: DecisionArgument,
     until: Annotated[int, typer.Option(min=0, help="Prove up to this seal, of which you have a receipt.")] = 0,
 ) -> None:
     """Print a proof that a decision is in the log, as JSON: its Merkle path and the seals up to a receipt.
@@ -107,7 +106,7 @@ def prove(
     Example: stagewise audit prove server.db notifications DECISION
     """
     with open_existing_store(store) as opened:
-        from stagewise.server.audit.prove import prove_decision
+        from stagewise.server.audit.export import prove_decision
 
         typer.echo(prove_decision(opened, experiment, decision, until).to_json())
 
@@ -123,7 +122,7 @@ def check(
     """
     with handle_errors():
         from stagewise.files.paths import read_file
-        from stagewise.server.audit.prove import check_proof
+        from stagewise.server.audit.export import check_proof
 
         found = check_proof(read_file(proof), receipt)
     typer.echo(f"row {found.number} of {found.experiment!r} is sealed: {found.row}")
@@ -133,7 +132,7 @@ def check(
 def explain(
     store: StoreArgument,
     experiment: ExperimentArgument,
-    decision: Annotated[str, typer.Argument(help="The decision's id.")],
+    decision: DecisionArgument,
 ) -> None:
     """Print the request, bounds and outcome of a decision.
 
@@ -203,7 +202,7 @@ def copy(
     Example: stagewise audit copy server.db postgresql://user@host/database
     """
     with handle_errors():
-        from stagewise.server.audit.copy import copy_and_verify
+        from stagewise.server.audit.export import copy_and_verify
 
         result = copy_and_verify(store, to)
         for found in result.logs:
@@ -305,7 +304,7 @@ def erase(
     Example: stagewise store erase server.db user-4711
     """
     with open_existing_store(store, read_only=False) as opened:
-        from stagewise.server.erasure import erase_user
+        from stagewise.server.retention import erase_user
 
         result = erase_user(opened, user, get_actor(), reason)
         if result.decisions:
@@ -326,11 +325,6 @@ def restored(store: StoreArgument, reason: ReasonOption = "restored from a backu
 
         number = begin_after_restore(opened, get_actor(), reason)
         typer.echo(f"a new term begins with row {number:,}: start the servers")
-
-
-def get_actor() -> str:
-    """Return who runs this command."""
-    return f"{getpass.getuser()} (command line)"
 
 
 def format_time(at: int) -> str:

@@ -451,8 +451,8 @@ def select_closed_rows(log: Log, as_of: Any = None) -> tuple[Flags, list[Note]]:
     )  # when the longest is closed, all are
     if not closed.any():
         template = (
-            "the window of {name!r}, {length_text}, is still open at the end of the log for all "
-            "{rows}; give a longer log, or the time of its export as as_of=..."
+            "the window of {name!r}, {length_text}, was still open when the log was read, for all {rows}; give a "
+            "longer log, or, if it was read later than at its last row, that time (--as-of; in Python as_of)"
         )
         data = {"rows": format_count(log.rows, "row"), "name": name, "length_text": window.duration_text}
         raise InvalidOutcome(ErrorCode.LOG_TOO_SHORT, template, **data)

@@ -41,7 +41,14 @@ from stagewise.models.epochs import (
     learn_in_epochs,
     update_ends,
 )
-from stagewise.models.jumps import LEVELS, forget_jumping, get_forgotten, learn_jumping, update_jumping
+from stagewise.models.jumps import (
+    RESTARTS,
+    compute_jump_spent,
+    forget_jumping,
+    get_forgotten,
+    learn_jumping,
+    update_jumping,
+)
 from stagewise.models.rate_changes import find_pooled_shifts, restart_actions
 from stagewise.models.segment_rates import (
     CELL_LEVELS,
@@ -57,6 +64,7 @@ from stagewise.models.segment_rates import (
     RatesBlock,
     SegmentRatesDiagnostics,
     build_rates,
+    count_runs,
     count_slots,
     get_cell,
     get_slot_offset,
@@ -131,9 +139,10 @@ FORGET_BEFORE, UPDATE_ENDS = as_python(forget_before), as_python(update_ends)
 FORGET_JUMPING, UPDATE_JUMPING = as_python(forget_jumping), as_python(update_jumping)
 BEGIN_OF, UPPER_END = as_python(get_begin), as_python(compute_upper_end)
 COMPUTE_HIGH_NOW, LOG_SHARE = as_python(compute_high_now), as_python(compute_log_share)
-JUMP_LOG_SHARE = math.log(2.0 * (LEVELS + 1) * 2.0)  # of an epoch soon after a change
+JUMP_SPENT = as_python(compute_jump_spent)
 FEW_OUTCOMES = 20  # before their rate is told
 FORGOTTEN, FIND_LONGEST, EPOCHS_OF = as_python(get_forgotten), as_python(find_longest), as_python(get_epochs)
+COUNT_RUNS = as_python(count_runs)
 
 
 def order_cells(block: RatesBlock, memory: Floats) -> Floats:
@@ -234,7 +243,7 @@ class MovingRatesDiagnostics(SegmentRatesDiagnostics):
         for action, (is_known, upper, position) in worst.items():
             slot, segment = slots[position], None if numbers is None else int(numbers[0][position])
             cell = memory[slot + SLOT_HEADER_SIZE + CELL_SIZE * action :][:CELL_SIZE]
-            has_forgotten = bool(np.any(cell[FIRST_EPOCH::3] < 0.0))  # a person may have told it to
+            has_forgotten = self.has_forgotten(cell)  # a person may have told it to
             if not is_known:
                 changed = float(cell[CHANGED] or has_forgotten * cell[AT])
                 bounds.append(AgedBound(action, segment, low + upper, 0.0, math.nan, 0, time, changed, None))
@@ -248,6 +257,9 @@ class MovingRatesDiagnostics(SegmentRatesDiagnostics):
             known = low + total / count, int(count), age.begin, changed, ends
             bounds.append(AgedBound(action, segment, low + upper, age.term, *known))
         return bounds
+
+    def has_forgotten(self, cell: Floats) -> bool:
+        return bool(np.any(cell[FIRST_EPOCH::3] < 0.0))
 
     def get_newest_time(self, block: Any, settings: Floats, memory: Floats) -> float:
         return float(order_cells(block, memory)[:, :, AT].max(initial=0.0))
@@ -293,7 +305,15 @@ class JumpingRatesDiagnostics(MovingRatesDiagnostics):
         return result | {f"time {key}": np.array(cells[:, AT].max(initial=0.0))}
 
     def get_false_alarms(self, block: Any, settings: Floats) -> float | None:
-        return math.exp(-settings[block.settings + 2]) if block.column >= 0 else None
+        """Return the error of the test of all segments together: as much as all lower ends of the cells may err.
+
+        The cells of a score have what is left for its version, and only single buckets of its runs are used.
+        """
+        first, used = block.settings + NUMBERS, 1.0
+        if block.buckets > 0:
+            used = float(np.exp(-settings[first : first + block.size]).sum())
+            used *= block.buckets / COUNT_RUNS(block.buckets) if block.pooled == 1 else 1.0
+        return used * math.exp(-settings[block.settings + 2]) if block.column >= 0 else None
 
     def restart(self, block: Any, base: Sums | None, now: Sums, key: str) -> Sums | None:
         return restart_actions(base, now, key, block.size) if block.column >= 0 else base
@@ -309,7 +329,11 @@ class JumpingRatesDiagnostics(MovingRatesDiagnostics):
             yield MeanChange(0, found.early, found.late, means, action, cells=len(found.cells), since=since)
 
     def measure_age(self, view: EpochView, time: float, high: float, longest: int, cell: Floats) -> CellAge:
-        return CellAge(0.0, float(cell[longest + 2]), high + JUMP_LOG_SHARE, 0.0, 0.0, view.settings)
+        spent = JUMP_SPENT((longest - FIRST_EPOCH) // 3, cell)
+        return CellAge(0.0, float(cell[longest + 2]), high + spent, 0.0, 0.0, view.settings)
+
+    def has_forgotten(self, cell: Floats) -> bool:
+        return bool(cell[RESTARTS] > 0.0)
 
     def forget_cell(self, view: EpochView, since: float, low: float, high: float, cell: Floats) -> None:
         FORGET_JUMPING(since, cell)

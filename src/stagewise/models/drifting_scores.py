@@ -120,18 +120,20 @@ def learn_moving_bucket(
     if block.pooled == 0:
         return
     view, action, outcomes = get_epochs(block, settings, memory), int(row[0]), 0.0
-    runs = get_runs(block, memory, action).row
+    runs, time = get_runs(block, memory, action).row, memory[cell + AT]
     for bucket in range(block.buckets):
-        outcomes += memory[get_bucket_cell(block, bucket, action) + PULLS]
+        other = get_bucket_cell(block, bucket, action)
+        outcomes += memory[other + PULLS]
+        time = max(time, memory[other + AT]) if memory[other + PULLS] > 0.0 else time  # clocks of deciders differ
     is_due = outcomes >= GROWTH * runs[OUTCOMES] or view.header[NEWEST] != runs[RENEWED_EPOCH]
     if is_due or memory[cell + CHANGED] != before:
         runs[OUTCOMES] = outcomes
-        renew_runs(block, view, action, memory[cell + AT], settings, memory)
+        renew_runs(block, view, action, time, settings, memory)
 
 
 @kernel
 def renew_runs(block: RatesBlock, view: EpochView, action: int, time: float, settings: Floats, memory: Floats) -> None:
-    """Write the least upper end, at a time, of the runs of two buckets or more that begin at each bucket."""
+    """Write the least upper end of the runs of two buckets or more that begin at each; no row is later than `time`."""
     count, runs, slope = block.buckets, get_runs(block, memory, action).row, view.settings[SLOPE] / view.settings[STEP]
     high = compute_levels(block, settings, action, 1.0).high
     runs[RENEWED_EPOCH], runs[RENEWED_AT] = view.header[NEWEST], time

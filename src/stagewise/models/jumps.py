@@ -5,10 +5,11 @@ time, one is kept of each level (b − 1 = (2i − 1) 2^k), one of the longest, 
 `average_bounds` at the share of each, V is the least U_b since the last change. L_e > V shows a change: if V is that of
 a younger epoch the mean fell, and what is older is forgotten; else all is, since e may hold outcomes of before. Until
 then, with m outcomes since the change, the mean is at most V + U_e − L_e, where e has about m/4 outcomes or more
-(docs/theory/drift.md, Theorem 2). The upper bound is the least U_b of now, so that users may differ.
+(docs/theory/drift.md, Theorem 2). The upper bound is the least U_b of now, so that users may differ. Once the first
+epoch is forgotten it begins anew, so that an action that recovers learns from all outcomes since then.
 
-    cell: as in `models.epochs`, with slots by level, then the longest, then the first, and for each n, −1: forgotten |
-          S, of the first once it is forgotten: the pulls until then | time of its first outcome
+    cell: as in `models.epochs`, but for EXPIRY: how often the first epoch began anew; slots by level, then the longest,
+          then the first, and for each n, −1: forgotten | S | time of its first outcome
 """
 
 import math
@@ -22,6 +23,7 @@ from stagewise.models.epochs import (
     EARLIEST,
     EPOCHS,
     EVERY_ROW,
+    EXPIRY,
     FIRST_EPOCH,
     LOW,
     PULLS,
@@ -33,6 +35,8 @@ STEP = 40  # outcomes
 LEVELS = EPOCHS - 2  # of the grid; the longest epochs begin every 2^LEVELS steps
 LONGEST, FIRST = LEVELS, LEVELS + 1  # slots
 LOG_SHARE = math.log(2.0) + math.log(LEVELS + 1.0)  # of the epochs of one level, after the first epoch
+FIRST_SHARE, RESTART_SHARE = 0.45, 0.05  # of the first epoch, and of all that begin anew in its place
+RESTARTS = EXPIRY  # in a cell, whose bounds never expire
 
 
 @kernel
@@ -60,20 +64,31 @@ def find_in_slot(slot: int, newest: int) -> int:
 
 
 @kernel
-def compute_log_share(slot: int, epoch: int) -> float:
-    """Return log 1/share: ½ of the first, ½ · 1/(LEVELS + 1) · 1/i(i + 1) of the i-th of each level."""
+def compute_log_share(slot: int, epoch: int, restarts: float) -> float:
+    """Return log 1/share: ½ · 1/(LEVELS + 1) · 1/i(i + 1) of the i-th of each level; ½ of the first ones.
+
+    Of these the first of all has 9/10, and the one that began anew k times 1/10 · 1/k(k + 1).
+    """
     if slot == FIRST:
-        return math.log(2.0)
+        return -math.log(RESTART_SHARE / (restarts * (restarts + 1.0)) if restarts > 0.0 else FIRST_SHARE)
     i = (epoch - 1) // (1 << slot)
     i = i if slot == LONGEST else (i + 1) // 2
     return LOG_SHARE + math.log(i * (i + 1.0))
 
 
 @kernel
+def compute_jump_spent(slot: int, cell: Floats) -> float:
+    """Return log 1/share of the epoch that a slot of a cell holds."""
+    return compute_log_share(slot, find_in_slot(slot, (int(cell[PULLS]) - 1) // STEP + 1), cell[RESTARTS])
+
+
+@kernel
 def learn_jumping(time: float, value: float, low: float, high: float, cell: Floats) -> None:
     """Add an outcome in [0, 1], counted in pulls already; `low` and `high` are log 1/δ' of either end."""
     pulls = int(cell[PULLS])
-    newest = (pulls - 1) // STEP + 1
+    newest, first = (pulls - 1) // STEP + 1, FIRST_EPOCH + 3 * FIRST
+    if cell[first] == 0.0:
+        cell[first + 2] = time
     if (pulls - 1) % STEP == 0:
         at = FIRST_EPOCH + 3 * get_level(newest)
         cell[at], cell[at + 1], cell[at + 2] = 0.0, 0.0, time
@@ -103,7 +118,9 @@ def update_jumping(low: float, high: float, cell: Floats) -> None:
         for slot in range(EPOCHS):
             at, epoch = FIRST_EPOCH + 3 * slot, find_in_slot(slot, newest)
             if epoch > 0 and cell[at] > 0.0:
-                lower = compute_average_lower(cell[at], cell[at + 1], low + compute_log_share(slot, epoch))
+                lower = compute_average_lower(
+                    cell[at], cell[at + 1], low + compute_log_share(slot, epoch, cell[RESTARTS])
+                )
                 if lower > best:
                     risen, best = slot, lower
     if risen >= 0:
@@ -116,38 +133,39 @@ def update_jumping(low: float, high: float, cell: Floats) -> None:
 @kernel
 def fill_jumping_ends(newest: int, low: float, high: float, cell: Floats) -> int:
     """Write the tightest ends of all epochs; return the slot of the upper one if an older epoch is above it, or −1."""
-    least, begun, fallen = -1, 0, -1
+    least, young, fallen = -1, 0.0, -1
     cell[LOW], cell[BELOW] = 0.0, 0.0
     for slot in range(EPOCHS):
         at, epoch = FIRST_EPOCH + 3 * slot, find_in_slot(slot, newest)
         if epoch > 0 and cell[at] > 0.0 and cell[at + 1] < (1.0 - cell[BELOW]) * cell[at]:  # upper ≥ mean
-            upper = compute_average_upper(cell[at], cell[at + 1], high + compute_log_share(slot, epoch))
+            upper = compute_average_upper(cell[at], cell[at + 1], high + compute_log_share(slot, epoch, cell[RESTARTS]))
             if 1.0 - upper > cell[BELOW]:
-                cell[BELOW], least, begun = 1.0 - upper, slot, epoch
+                cell[BELOW], least, young = 1.0 - upper, slot, cell[at]
     for slot in range(EPOCHS):
         at, epoch = FIRST_EPOCH + 3 * slot, find_in_slot(slot, newest)
         if epoch > 0 and cell[at] > 0.0 and cell[at + 1] > cell[LOW] * cell[at]:  # lower ≤ mean
-            lower = compute_average_lower(cell[at], cell[at + 1], low + compute_log_share(slot, epoch))
+            lower = compute_average_lower(cell[at], cell[at + 1], low + compute_log_share(slot, epoch, cell[RESTARTS]))
             cell[LOW] = max(cell[LOW], lower)
-            if epoch < begun and lower > 1.0 - cell[BELOW]:
+            if least >= 0 and cell[at] > young and lower > 1.0 - cell[BELOW]:
                 fallen = least
     return fallen
 
 
 @kernel
 def forget_jumping(since: float, cell: Floats) -> None:
-    """Forget the bounds, and the epochs whose first outcome is before a time."""
+    """Forget the bounds, and the epochs whose first outcome is before a time; the first epoch begins anew."""
     newest = (int(cell[PULLS]) - 1) // STEP + 1
     for slot in range(EPOCHS):
         at = FIRST_EPOCH + 3 * slot
-        if find_in_slot(slot, newest) > 0 and cell[at + 2] < since:
-            cell[at] = -1.0
+        if find_in_slot(slot, newest) > 0 and cell[at] != 0.0 and cell[at + 2] < since:
+            cell[at], cell[at + 1] = -1.0, 0.0
             if slot == FIRST:
-                cell[at + 1] = cell[PULLS]
+                cell[at] = 0.0
+                cell[RESTARTS] += 1.0
     cell[LOW], cell[BELOW], cell[TIGHTEST] = 0.0, 0.0, 0.0
 
 
 @kernel
 def get_forgotten(cell: Floats) -> float:
     """Return how many outcomes a cell had when it was last forgotten; 0: never."""
-    return cell[FIRST_EPOCH + 3 * FIRST + 1] if cell[FIRST_EPOCH + 3 * FIRST] < 0.0 else 0.0
+    return cell[PULLS] - cell[FIRST_EPOCH + 3 * FIRST] if cell[RESTARTS] > 0.0 else 0.0

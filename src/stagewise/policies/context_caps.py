@@ -584,14 +584,20 @@ class SafeContextPosteriorSampling(SafePolicy):
         return super().learn_log(PolicyState(memory), actions, values)
 
     def grow_state(self, fewer: "SafeContextPosteriorSampling", state: PolicyState) -> PolicyState:
-        """Return the state of a policy with fewer actions (the first of this policy's) as a state of this policy."""
+        """Return the state of a policy with fewer actions (the first of this policy's) as a state of this policy.
+
+        Rates by another version of a score are not taken over: its buckets have other users, and its cells a share of
+        their own.
+        """
         capacity = int(fewer.check_state(state).memory[CAPACITY])
         models = self.rounds.spec.models
         memory = allocate_aligned(memory_size(models, self.layout, 0, capacity))
         start_memory(models, self.layout, self.settings, capacity, memory)
         memory[CACHED] = CACHE_DISABLED
-        blocks = fewer.rounds.iter_blocks(state.memory), self.rounds.iter_blocks(memory)
+        blocks, names = (fewer.rounds.iter_blocks(state.memory), self.rounds.iter_blocks(memory)), list(self.models)
         for (model, old), (_, new) in zip(*blocks, strict=True):
+            if fewer.buckets.get(names[new.first]) != self.buckets.get(names[new.first]):
+                continue
             widen: Any = model.widen
             add_actions = model.add_actions or as_python(widen)
             add_actions(self.layout, old, new, state.memory, memory)

@@ -56,8 +56,8 @@ class PolicySnapshot(NamedTuple):
         return self.learned.policy
 
 
-class PolicyChoice(msgspec.Struct):
-    """What the policy would have served, if something else was served."""
+class Choice(msgspec.Struct, gc=False):
+    """An action with its bounds: what is served, or what the policy would have served instead."""
 
     action: str
     details: dict[str, Any] = {}
@@ -67,27 +67,26 @@ class PolicyChoice(msgspec.Struct):
     proposal: ProposalResult | msgspec.UnsetType = msgspec.UNSET
     reason: str | None = None
 
+    @property
+    def cause(self) -> ReasonDetails | None:
+        """Why the safe action was served; None if there is no reason."""
+        return None if self.reason is None else ReasonDetails.from_json((self.reason, self.details))
 
-class DecisionRecord(msgspec.Struct):
-    """A decision as its row of the log holds it; fields are sorted by name, as canonical JSON writes them."""
 
-    action: str
-    choice: PolicyChoice | msgspec.UnsetType = msgspec.UNSET
+class DecisionRecord(Choice, gc=False):
+    """A decision as its row of the log holds it, in canonical JSON."""
+
+    choice: Choice | msgspec.UnsetType = msgspec.UNSET
+    """What the policy would have served, if something else was served."""
     control: tuple[int, int] = (0, 0)
     """The numbers of the last control or version row of the experiment, and of the last row of the global log."""
     decided_at: int | msgspec.UnsetType = msgspec.UNSET
     """The time, in microseconds, if bounds depend on it."""
-    details: dict[str, Any] = {}
-    estimated_reward: float | None = None
     index: int = -1
-    limits: dict[str, LimitStatus] = {}
     mode: str = "live"
     optimistic_reward: float | None = None
-    probabilities: dict[str, float] = {}
     problem: int = 0
     """The version of the problem."""
-    proposal: ProposalResult | msgspec.UnsetType = msgspec.UNSET
-    reason: str | None = None
     request: dict[str, Any] = {}
     reward_guarantee: str | msgspec.UnsetType = msgspec.UNSET
     """What is known of `optimistic_reward`, where it is no proven bound."""
@@ -100,21 +99,21 @@ class DecisionRecord(msgspec.Struct):
         return 0 if self.decided_at is msgspec.UNSET else self.decided_at
 
     @property
-    def cause(self) -> ReasonDetails | None:
-        """Why the safe action was served; None if there is no reason."""
-        return None if self.reason is None else ReasonDetails.from_json((self.reason, self.details))
-
-    @property
-    def policy_choice(self) -> PolicyChoice | None:
+    def policy_choice(self) -> Choice | None:
         """What the policy would have served, if something else was served."""
         return None if self.choice is msgspec.UNSET else self.choice
 
+    def to_choice(self) -> Choice:
+        """Return the action and its bounds alone."""
+        return Choice(*[getattr(self, name) for name in Choice.__struct_fields__])
+
     def to_response(self, id_: str, receipt: str | None = None) -> DecisionResponse:
         """Return the answer to the client."""
-        message = None if self.reason is None else ReasonDetails(FallbackReason(self.reason), self.details).message
+        cause = self.cause
         return DecisionResponse(
             id_, self.action, self.probabilities, self.mode, self.problem, self.snapshot, self.limits, self.reason,
-            message, self.estimated_reward, receipt is not None, receipt, self.proposal, self.reward_guarantee,
+            None if cause is None else cause.message, self.estimated_reward, receipt is not None, receipt,
+            self.proposal, self.reward_guarantee,
         )  # fmt: skip
 
 
@@ -131,20 +130,23 @@ def decide(
 ) -> list[DecisionRecord | InvalidActions]:
     """Decide at a time for requests with their ids, each as if it were alone; an invalid one gets its error."""
     key = derive_draws_key(key, everywhere.row)
-    records, causes, asked = list[Any]([None] * len(requests)), dict[int, ReasonDetails](), dict[int, ContextVector]()
-    contexts = dict[int, ContextVector]()
+    records, asked = list[Any]([None] * len(requests)), dict[int, ContextVector]()
+    contexts = dict[int, ContextVector | None]()
     for i, (id_, request) in enumerate(requests):
         try:
-            context = encode_context(snapshot, request, at)
+            context = contexts[i] = encode_context(snapshot, request, at)
         except InvalidActions as error:
             records[i] = error
             continue
-        contexts[i] = context
+        except Exception:  # a bug; the others of the batch are not to suffer from it
+            log.exception("reading a request failed; the safe action is served")
+            records[i], contexts[i] = build_safe_record(snapshot, ReasonDetails(FallbackReason.DECISION_FAILED)), None
+            continue
         cause = get_override_cause(controls, everywhere, id_)
         if cause is None and not snapshot.read:
             cause = ReasonDetails(FallbackReason.SERVER_NOT_READY)
         if cause is not None:
-            causes[i], records[i] = cause, build_safe_record(snapshot, cause)
+            records[i] = build_safe_record(snapshot, cause)
         if cause is None or cause.reason is FallbackReason.SHADOW:
             asked[i] = context
     try:
@@ -156,28 +158,35 @@ def decide(
         records = [records[0] or build_safe_record(snapshot, ReasonDetails(FallbackReason.DECISION_FAILED))]
     else:
         for i, record in zip(asked, chosen, strict=True):
-            if i in causes:
-                records[i].choice = PolicyChoice(
-                    record.action, record.details, record.estimated_reward, record.limits, record.probabilities,
-                    build_proposal_result(snapshot, record, asked[i]), record.reason,
-                )  # fmt: skip
-            else:
+            if records[i] is None:
                 records[i] = record
-    for i, (record, (_, request)) in enumerate(zip(records, requests, strict=True)):
-        if isinstance(record, DecisionRecord):
-            record.proposal = build_proposal_result(snapshot, record, contexts[i])
-            record.control, record.problem, record.snapshot = (
-                (controls.row, everywhere.row),
-                snapshot.version,
-                snapshot.seq,
-            )
-            if snapshot.policy.needs_times:
-                record.decided_at = at
-            record.mode = "killed" if record.reason in STOP_REASONS else controls.mode
-            given = {name: getattr(request, name) for name in ("only", "propose", "scores")}
-            given |= {"context": request.context, "deferred": True if request.deferred else None}
-            record.request = {name: value for name, value in given.items() if value is not None}
+            else:
+                record.proposal = build_proposal_result(snapshot, record, asked[i])
+                records[i].choice = record.to_choice()
+    for i, used in contexts.items():
+        add_inputs(records[i], snapshot, controls, everywhere, requests[i][1], used, at)
     return records
+
+
+def add_inputs(
+    record: DecisionRecord,
+    snapshot: PolicySnapshot,
+    controls: Controls,
+    everywhere: Controls,
+    request: DecisionRequest,
+    context: ContextVector | None,
+    at: int,
+) -> None:
+    """Write into a record what it was decided from: request, snapshot, controls and, if needed, the time."""
+    record.proposal = build_proposal_result(snapshot, record, context)
+    record.control, record.problem, record.snapshot = (controls.row, everywhere.row), snapshot.version, snapshot.seq
+    if snapshot.policy.needs_times:
+        record.decided_at = at
+    record.mode = "killed" if record.reason in STOP_REASONS else controls.mode
+    given = {name: getattr(request, name) for name in ("context", "only", "propose", "scores")}
+    record.request = {name: value for name, value in given.items() if value is not None}
+    if request.deferred:
+        record.request["deferred"] = True
 
 
 def encode_context(snapshot: PolicySnapshot, request: DecisionRequest, at: int) -> ContextVector:
@@ -248,10 +257,10 @@ def build_safe_record(snapshot: PolicySnapshot, cause: ReasonDetails) -> Decisio
 
 
 def build_proposal_result(
-    snapshot: PolicySnapshot, record: DecisionRecord, context: ContextVector
+    snapshot: PolicySnapshot, record: DecisionRecord, context: ContextVector | None
 ) -> ProposalResult | msgspec.UnsetType:
     """Return what became of the proposal of a request, by the probabilities of its record."""
-    if context.proposal is None:
+    if context is None or context.proposal is None:
         return msgspec.UNSET
     problem, limits = snapshot.problem, list(record.limits.values())
     status = summarize_proposal(

@@ -17,7 +17,7 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, StagewiseError
 from stagewise.problem.formatting import safe_repr
 from stagewise.records.reason import FallbackReason, ReasonDetails
-from stagewise.server.controls import Controls
+from stagewise.server.controls import Controls, ProblemVersion
 from stagewise.server.decide import (
     DecisionRecord,
     PolicySnapshot,
@@ -68,7 +68,6 @@ from stagewise.server.snapshots import build_initial_snapshot
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.user_keys import UserKey, UserKeys, build_cipher, open_rows, seal_request
-from stagewise.server.versions import ProblemVersion
 from stagewise.server.webhooks.endpoints import Endpoint
 from stagewise.server.writer import SPACING
 
@@ -98,8 +97,11 @@ class DecisionServer(Experiments):
         feedback_timeout: float | None = None,
         read_log: LogReader | None = None,
         webhooks: Sequence[Endpoint] = (),
+        retention: float | None = None,
     ) -> None:
-        super().__init__(store, learn=learn, alone=alone, feedback_timeout=feedback_timeout, webhooks=webhooks)
+        super().__init__(
+            store, learn=learn, alone=alone, feedback_timeout=feedback_timeout, webhooks=webhooks, retention=retention
+        )
         self.max_age, self.read_log, self.statistics_updater = max_age, read_log, StatisticsUpdater(store)
         self.user_keys = UserKeys(store)
 

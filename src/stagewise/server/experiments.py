@@ -13,14 +13,28 @@ from typing import Any
 import msgspec
 
 from stagewise.agent.changes import check_forget_costs
-from stagewise.agent.drifting_bounds import summarize_drifting_bounds
+from stagewise.agent.drifting_bounds import DriftingBound, summarize_drifting_bounds
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
 from stagewise.problem.formatting import safe_repr, suggest_name
 from stagewise.records.reason import ReasonDetails
-from stagewise.server.bound_history import BoundHistory
-from stagewise.server.controls import ACKNOWLEDGE, FORGET_COSTS, KILL, MODE, RESUME, Controls, fold_controls, parse_mode
+from stagewise.server.controls import (
+    ACKNOWLEDGE,
+    FORGET_COSTS,
+    KILL,
+    MODE,
+    RESUME,
+    Controls,
+    ProblemVersion,
+    build_next_version,
+    build_version,
+    describe_loosening,
+    fold_controls,
+    get_declared_problem,
+    match_order,
+    parse_mode,
+)
 from stagewise.server.decide import PolicySnapshot
 from stagewise.server.event_log import (
     CONFLICT,
@@ -35,19 +49,42 @@ from stagewise.server.event_log import (
 )
 from stagewise.server.learner import Learner
 from stagewise.server.messages import OUTCOME_FIELDS, RESERVED_NAMES, Conflict, ModeResponse, UnknownExperiment
+from stagewise.server.retention import Retention
 from stagewise.server.snapshots import build_initial_snapshot
 from stagewise.server.store.base import Store
-from stagewise.server.versions import (
-    ProblemVersion,
-    build_next_version,
-    build_version,
-    describe_loosening,
-    get_declared_problem,
-    match_order,
-)
 from stagewise.server.webhooks.endpoints import Endpoint
 from stagewise.server.webhooks.sender import WebhookSender
 from stagewise.server.writer import Writer
+
+MOST_POINTS = 240  # of an action; when there are more, every second one is dropped
+INTERVAL = 1.0  # seconds between two points, at first
+
+
+class BoundHistory:
+    """Times, bounds and age terms by limit and action, at intervals that double as time goes on."""
+
+    def __init__(self) -> None:
+        self.points: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+        self.interval = INTERVAL
+
+    def is_due(self, now: float) -> bool:
+        """Return whether the last points are long enough ago."""
+        return now - max((points[-1][0] for points in self.points.values()), default=-self.interval) >= self.interval
+
+    def add(self, now: float, bounds: Sequence[DriftingBound]) -> None:
+        """Add the bounds at a time, unless the last ones are too recent."""
+        if not self.is_due(now):
+            return
+        for one in bounds:
+            self.points.setdefault((one.limit, one.action), []).append((now, one.bound, one.age_term))
+        if any(len(points) > MOST_POINTS for points in self.points.values()):
+            self.points = {key: points[::2] for key, points in self.points.items()}
+            self.interval *= 2.0
+
+    def to_rows(self, bounds: Sequence[DriftingBound]) -> list[dict[str, Any]]:
+        """Return the bounds as JSON values, each with its history: [time, bound, age term]."""
+        return [one._asdict() | {"history": self.points.get((one.limit, one.action), [])} for one in bounds]
+
 
 REFRESH_INTERVAL = 0.2  # seconds between two reads of what other processes changed
 MAX_ATTEMPTS = 8  # attempts of a start while other processes write versions
@@ -149,6 +186,7 @@ class Experiments:
         alone: bool = True,
         feedback_timeout: float | None = None,
         webhooks: Sequence[Endpoint] = (),
+        retention: float | None = None,
     ) -> None:
         self.store, self.counters, self.everywhere, self.writer = store, Counters(), Controls(), Writer(store)
         self._experiments: dict[str, Experiment] = {}
@@ -160,6 +198,7 @@ class Experiments:
         )
         self._losses = store.losses
         self.webhooks = WebhookSender(self, webhooks) if webhooks else None
+        self.retention = None if retention is None else Retention(self, retention)
 
     async def start(self) -> None:
         """Read the store and start learning."""
@@ -168,13 +207,15 @@ class Experiments:
         self.refresh()
         if self._learns:
             self.learner.start()
-        if self.webhooks is not None:
-            self.webhooks.start()
+        for thread in (self.webhooks, self.retention):
+            if thread is not None:
+                thread.start()
 
     async def stop(self) -> None:
         """Finish pending requests, save a snapshot and close the store."""
-        if self.webhooks is not None:
-            await asyncio.to_thread(self.webhooks.stop)
+        for thread in (self.retention, self.webhooks):
+            if thread is not None:
+                await asyncio.to_thread(thread.stop)
         await asyncio.to_thread(self.learner.stop)
         await asyncio.to_thread(self.writer.stop)
         self.store.close()

@@ -15,7 +15,7 @@ from stagewise.policies.problem import Problem
 from stagewise.problem.errors import InvalidActions
 from stagewise.problem.signals import Limit
 from stagewise.server.confidence_intervals import RunningMean, compute_limit_interval, get_threshold
-from stagewise.server.decide import DecisionRecord, PolicyChoice, PolicySnapshot, encode_context
+from stagewise.server.decide import Choice, PolicySnapshot, encode_context
 from stagewise.server.log_statistics import Extremes, LogStatistics, is_safe_cost_unknown, iter_pessimistic_costs
 from stagewise.server.messages import DecisionRequest
 
@@ -181,9 +181,7 @@ def summarize_limit(statistics: LogStatistics, problem: Problem, name: str, pend
     }
 
 
-def get_worst_pessimistic_cost(
-    rows: Iterable[DecisionRecord | PolicyChoice], name: str, problem: Problem
-) -> float | None:
+def get_worst_pessimistic_cost(rows: Iterable[Choice], name: str, problem: Problem) -> float | None:
     """Return the worst pessimistic cost of rows; None if there is none."""
     costs = [cost for row in rows for limit, cost in iter_pessimistic_costs(row, problem) if limit == name]
     worst = min if problem.limits[name].at_least else max

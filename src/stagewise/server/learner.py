@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stagewise.problem.errors import StagewiseError
-from stagewise.server.checkpoints import begin_fold
-from stagewise.server.controls import TRIP
+from stagewise.server.controls import TRIP, ProblemVersion
 from stagewise.server.decide import PolicySnapshot
 from stagewise.server.event_log import CONTROL, PROBLEM, TICK, AppendRequest, Event, StoredSnapshot, encode_canonical
 from stagewise.server.seals import MAX_SEAL_ROWS
 from stagewise.server.snapshots import (
     InvalidSignature,
     SnapshotSigner,
+    begin_fold,
     build_initial_snapshot,
     decode_snapshot,
     encode_snapshot,
@@ -26,7 +26,6 @@ from stagewise.server.snapshots import (
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.user_keys import open_rows
-from stagewise.server.versions import ProblemVersion
 
 log = logging.getLogger("stagewise.server")
 

@@ -12,9 +12,8 @@ import msgspec
 
 from stagewise.policies.problem import Problem
 from stagewise.records.reason import FallbackReason, ReasonDetails
-from stagewise.server.checkpoints import read_changes, read_removal
 from stagewise.server.confidence_intervals import RecentMean, RunningMean, get_threshold
-from stagewise.server.decide import STOP_REASONS, DecisionRecord, PolicyChoice, decode_decision
+from stagewise.server.decide import STOP_REASONS, Choice, DecisionRecord, decode_decision
 from stagewise.server.event_log import (
     CONTROL,
     DECISION,
@@ -29,6 +28,7 @@ from stagewise.server.event_log import (
 )
 from stagewise.server.offline_log import DECODE_SIZE
 from stagewise.server.outcomes import build_queue, decode_outcome, forget_indices, order_times, report_outcome
+from stagewise.server.snapshots import read_changes, read_removal
 from stagewise.server.store.base import Store, StoreUnavailable
 
 log = logging.getLogger("stagewise.server")
@@ -132,7 +132,7 @@ class LogStatistics:
         self.reasons: Counter[str] = Counter()
         self.recent: deque[DecisionRecord] = deque(maxlen=RECENT_DECISIONS)
         self.shadow: Counter[str] = Counter()  # policy choices in shadow mode
-        self.recent_shadow: deque[PolicyChoice] = deque(maxlen=RECENT_DECISIONS)
+        self.recent_shadow: deque[Choice] = deque(maxlen=RECENT_DECISIONS)
         self.last: deque[dict[str, Any]] = deque(maxlen=MAX_LAST_DECISIONS)
         self.changes: deque[dict[str, Any]] = deque(maxlen=MAX_CHANGES)
         self.lock = threading.Lock()
@@ -342,7 +342,7 @@ def exceeds_limit(value: float, threshold: float, at_most: bool) -> bool:
     return over > TOLERANCE * max(abs(threshold), TOLERANCE)
 
 
-def is_safe_cost_unknown(row: DecisionRecord | PolicyChoice, name: str, problem: Problem | None) -> bool:
+def is_safe_cost_unknown(row: Choice, name: str, problem: Problem | None) -> bool:
     """Return whether a bound violates its limit because the safe action's cost is still being learned.
 
     This happens if that cost was not declared: only the safe action is served until it is known well enough.
@@ -359,7 +359,7 @@ def is_safe_cost_unknown(row: DecisionRecord | PolicyChoice, name: str, problem:
     return cost is None or exceeds_limit(cost, row.limits[name].threshold, not limit.at_least)
 
 
-def iter_pessimistic_costs(row: DecisionRecord | PolicyChoice, problem: Problem | None) -> Iterator[tuple[str, float]]:
+def iter_pessimistic_costs(row: Choice, problem: Problem | None) -> Iterator[tuple[str, float]]:
     """Yield the pessimistic cost of a row for each limit, except while the safe cost is unknown."""
     for name, bounds in row.limits.items():
         if bounds.pessimistic_cost is not None and not is_safe_cost_unknown(row, name, problem):

@@ -157,7 +157,7 @@ class RelearnRequest(Struct, forbid_unknown_fields=True):
     action: Text
     reason: Text
     before: float | None = None
-    """The time from which outcomes count, in seconds since 1970; default: all is forgotten."""
+    """The time of the first decision whose outcome counts, in seconds since 1970; default: none so far counts."""
 
 
 class ProblemRequest(Struct, forbid_unknown_fields=True):

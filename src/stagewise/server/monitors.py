@@ -27,7 +27,9 @@ import msgspec
 from stagewise.agent.e_process import EProcess
 from stagewise.agent.observed_costs import LIMIT, SAFE, CostTests, to_unit_costs
 from stagewise.agent.outcome_queue import OutcomeQueue
+from stagewise.agent.statistics import Statistics
 from stagewise.policies.problem import Problem
+from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.signals import Limit, Reward
 from stagewise.records.reason import ReasonDetails, TripReason
 
@@ -36,13 +38,20 @@ MIN_UNANSWERED = 100  # unanswered decisions before the first alarm
 
 
 class CircuitBreaker(CostTests):
-    """The tests of every limit of a problem, and the stops in the log; any false stop has probability at most δ."""
+    """The tests of every limit of a problem, and the stops in the log; any false stop has probability at most δ.
+
+    A limit with drift="jumps" promises nothing between a jump and its detection: its test has the level of the
+    assumption tests, so that the action that jumped is found first and held back alone.
+    """
 
     def __init__(self, problem: Problem, queue: OutcomeQueue) -> None:
         self.names, policy = tuple(problem.limits), problem.policy()
         limits, declared = to_unit_costs(policy)
         signs, safe_index = policy.thresholds.signs.tolist(), problem.get_action_index(problem.safe_name)
         super().__init__(queue, signs, limits, declared, safe_index, problem.delta / max(len(limits), 1))
+        for j, name in enumerate(self.names):
+            if allows_jumps(problem.limits[name]):  # the detector comes first
+                self.tests[LIMIT, j] = EProcess(FALSE_ALARMS, queue.end)
         self.logged_stops: set[str | None] = set()  # stops in the log: by limit; None: feedback stopped
 
     def add_limits(self, decision_index: int, problem: Problem) -> None:
@@ -53,8 +62,14 @@ class CircuitBreaker(CostTests):
         """Restart the tests that stopped the experiment, after a person resumed it; only later decisions count."""
         for key, test in self.tests.items():
             if key[0] == LIMIT and test.crossed:
-                self.tests[key] = EProcess(self.level, self.queue.end)
+                self.begin_anew(key[1])
         self.logged_stops = set()
+
+    def begin_anew_after_changes(self, statistics: Statistics) -> None:
+        """Test limits from the next decision on if a change of one action explains what their decisions cost."""
+        for name in statistics.changed:
+            self.begin_anew(self.names.index(name))
+        statistics.changed = set()
 
     def find_breach(self) -> ReasonDetails | None:
         """Return why the experiment must stop; None if it need not."""
@@ -92,6 +107,11 @@ class CircuitBreaker(CostTests):
         super().restore(content["tests"])
         self.limit_changes = [(first, limits) for first, limits in content["limit_changes"]]
         self.logged_stops = set(content["logged_stops"])
+
+
+def allows_jumps(limit: Limit) -> bool:
+    """Return whether a limit may be exceeded until a jump is found, after which one action is held back."""
+    return limit.modulus is not None and limit.modulus.amount == 0.0 and limit.on_jump != "stop"
 
 
 class TimeSlot(msgspec.Struct):

@@ -128,6 +128,31 @@ def build_seal(
     return seal._replace(hash=compute_seal_hash(before.hash, seal)), parts
 
 
+class Fence(NamedTuple):
+    """Numbers up to one are known to be drawn by transactions that are older than another transaction."""
+
+    id: int = 0
+    """A transaction's id, which was taken after `number` was visible."""
+    number: int = 0
+
+    def find_gaps(self, open_numbers: Iterable[int], oldest_id: int) -> set[int]:
+        """Return the open numbers that are gaps for good once a transaction is the oldest that is not over."""
+        return {number for number in open_numbers if number <= self.number} if self.is_over(oldest_id) else set()
+
+    def is_over(self, oldest_id: int) -> bool:
+        """Return whether all transactions before the fence are over."""
+        return oldest_id > self.id
+
+
+def number_rows(rows: Iterable[tuple[str, Event]], parts: Iterable[SealPart]) -> dict[str, list[Event]]:
+    """Return the rows of a seal by experiment, with their places in its order."""
+    sealed, starts = dict[str, list[Event]](), {part.experiment: part.first for part in parts}
+    for experiment, event in rows:
+        of_experiment = sealed.setdefault(experiment, [])
+        of_experiment.append(event._replace(seq=starts[experiment] + len(of_experiment)))
+    return sealed
+
+
 def compute_leaf(mac: bytes, row: bytes) -> bytes:
     return hashlib.sha256(b"\0" + mac + row).digest()
 

@@ -26,7 +26,7 @@ from stagewise.problem.signals import scale_outcome
 from stagewise.records.random_key import FIRST
 from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import ACKNOWLEDGE, ERASE, FORGET_COSTS, RESUME, TRIP
-from stagewise.server.decide import PolicySnapshot
+from stagewise.server.decide import DecisionRecord, PolicySnapshot, decode_decision
 from stagewise.server.event_log import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, SHOWN, Event
 from stagewise.server.monitors import CircuitBreaker, FeedbackMonitor, get_default_value
 from stagewise.server.offline_log import DECODE_PART, OfflineLogPart
@@ -34,26 +34,6 @@ from stagewise.server.outcomes import build_queue, decode_outcome, forget_indice
 from stagewise.server.seals import decode_numbers, encode_numbers
 
 CHECK_INTERVAL = 256  # decisions between two checks of the declared assumptions
-
-
-class DecidedRequest(msgspec.Struct, gc=False):
-    """What of a request is learned."""
-
-    context: dict[str, Any]
-    deferred: bool = False
-
-
-class DecidedRow(msgspec.Struct, gc=False):
-    """The fields of a `DecisionRecord` that are learned."""
-
-    action: str
-    request: DecidedRequest
-    problem: int = 0
-    reason: str | None = None
-    decided_at: int = 0
-
-
-decode_decided_row = msgspec.json.Decoder(DecidedRow).decode
 
 
 class StateFold:
@@ -97,8 +77,8 @@ class StateFold:
         self._problems += [Problem.from_dict(body["problem"]) for body in bodies]
         events = order_times(events, self.at)
         made = [event for event in events if event.kind == DECISION]
-        decisions = [decode_decided_row(event.body) for event in made]
-        deferred = [one.request.deferred for one in decisions]
+        decisions = [decode_decision(event.body) for event in made]
+        deferred = [bool(one.request.get("deferred")) for one in decisions]
         self.queue.stage(self.build_action_rows(decisions), [event.at for event in made], deferred)
         next_decision = iter(decisions)
         for event in events:
@@ -126,15 +106,15 @@ class StateFold:
             subject = f"after row {self.seq} the number of the next {what}"
             raise InvalidProblem.must_be(ErrorCode.STORE_CORRUPT, subject, number, str(expected))
 
-    def build_action_rows(self, decisions: Sequence[DecidedRow]) -> Floats:
+    def build_action_rows(self, decisions: Sequence[DecisionRecord]) -> Floats:
         """Return the rows that a policy learns (n, D): action, 1, context numbers, segments."""
-        problem, contexts = self.problem, [one.request.context for one in decisions]
+        problem, contexts = self.problem, [one.request["context"] for one in decisions]
         columns = {name: to_objects([one.get(name) for one in contexts]) for name in problem.context_names}
         encoded = problem.encode_columns(columns, len(contexts))
         for error in encoded.refused.values():  # it was accepted when it was logged
             raise error
         self.learned.statistics.count_context(encoded.count_clipped())
-        times = [one.decided_at / 1e6 for one in decisions] if problem.needs_times else None
+        times = [one.time / 1e6 for one in decisions] if problem.needs_times else None
         rows = build_rows([problem.get_action_index(one.action) for one in decisions], encoded, times)
         self.leave_out_old_scores(rows, [one.problem for one in decisions])
         return rows
@@ -148,19 +128,29 @@ class StateFold:
                 is_old = np.array([version in others for version in versions], dtype=np.bool_)
                 rows[is_old, self.policy.first_segment + place] = NO_BUCKET
 
+    def divide_anew(self, before: Problem, rows: Floats) -> Floats:
+        """Return rows (n, D) of an earlier version of the problem as rows of this one; who had another score has none.
+
+        A division that is new is a score: nothing else of a division changes.
+        """
+        first, last = self.policy.first_segment, self.policy.first_segment + len(before.divisions)
+        places = {division: first + place for place, division in enumerate(before.divisions)}
+        none = np.full(len(rows), float(NO_BUCKET))
+        keys = [rows[:, places[one]] if one in places else none for one in self.problem.divisions]
+        return np.column_stack([rows[:, :first], *keys, rows[:, last:]])
+
     def advance(self, at: int) -> None:
         """Advance the time; windows close."""
         closed = self.queue.advance(at)  # each counts as declared from now on
         if closed:
-            for signal, indices in closed:
-                self.circuit_breaker.observe_rows(indices, signal)
-            self._due += self.queue.iter_due()
-            if self.circuit_breaker.check():
+            has_costs = [self.circuit_breaker.observe_rows(indices, signal) for signal, indices in closed]
+            self._due += self.queue.take_pairs()
+            if any(has_costs) and self.circuit_breaker.check():
                 self.note_safe_cost_alerts()
         if self.feedback_monitor is not None:
             self.feedback_monitor.advance(at)
 
-    def apply_decision(self, decision: DecidedRow, event: Event) -> None:
+    def apply_decision(self, decision: DecisionRecord, event: Event) -> None:
         """Apply a decision; check the declared assumptions from time to time.
 
         Contradictions are recorded; they stay until a person acknowledges them.
@@ -177,7 +167,8 @@ class StateFold:
         """Apply an outcome; late signals are not learned."""
         index, values, queue = self._indices.get(event.decision, -1), decode_outcome(event.body).values, self.queue
         new = report_outcome(queue, index, values, self.scale_value)
-        self._due += queue.iter_due()
+        if index in queue.heads or queue.first:  # else nothing waited for it
+            self._due += queue.take_pairs()
         changed = range(len(queue.names)) if SHOWN in values else map(queue.names.index, new)
         if self.circuit_breaker.observe(index, changed):
             self.note_safe_cost_alerts()
@@ -237,7 +228,7 @@ class StateFold:
         elif body["what"] == FORGET_COSTS:
             self.learn()
             with suppress(StagewiseError):  # the action is not of this version of the problem
-                self.learned.forget_costs(body["action"], body["before"])
+                self.learned.forget_costs(body["action"], body["before"], self.queue.pending_rows)
         elif body["what"] == ACKNOWLEDGE:
             self.learn()
             memory, note = self.learned.state.memory, f"{body['actor']}: {body['reason']}"
@@ -265,6 +256,7 @@ class StateFold:
             at, values = indices - self.queue.base, np.full((len(due), len(self.queue.names)), math.nan)
             values[np.arange(len(due)), signals] = self.queue.values[at, signals]
             self.learned.learn_rows(indices, self.queue.rows[at], values)
+            self.circuit_breaker.begin_anew_after_changes(self.learned.statistics)
 
     def new_feedback_monitor(self) -> FeedbackMonitor | None:
         """Return a new feedback monitor; None without a feedback timeout."""
@@ -312,11 +304,15 @@ class StateFold:
     def change_version(self, problem: Problem, version: int, retired: frozenset[str]) -> None:
         """Go on with a later version of the problem where the rows that it would be folded from are gone.
 
-        What was learned stays. The tests of limits go on; the feedback monitor begins anew.
+        What was learned stays, except by an earlier version of a score, whose users are in no bucket of the new one.
+        The tests of limits go on; the feedback monitor begins anew.
         """
+        before = self.problem
         self.problem, self.version, self.retired = problem, version, retired
         self.policy, self._decision_policy = problem.policy(), problem.policy()
         self.learned.extend(self.policy)
+        self.queue.replace_rows(self.divide_anew(before, self.queue.rows))
+        self._log = [(self.divide_anew(before, actions), values) for actions, values in self._log]
         tests = self.circuit_breaker.to_dict()
         self.circuit_breaker = CircuitBreaker(problem, self.queue)
         self.circuit_breaker.restore(tests)

@@ -16,7 +16,6 @@ from stagewise.policies.settings import check_probability
 from stagewise.problem.checks import check_bool, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import suggest_percent
-from stagewise.reports.assumptions import check_assumptions
 from stagewise.reports.certificate import SimulationCertificate
 from stagewise.reports.evidence import (
     ClaimTerms,
@@ -26,11 +25,10 @@ from stagewise.reports.evidence import (
     summarize_evidence,
     summarize_runs,
 )
+from stagewise.reports.guarantee import RegretTheorem, check_assumptions, compute_regret_bound
 from stagewise.reports.output_files import check_folder
-from stagewise.reports.regret_bound import RegretTheorem, compute_regret_bound
 from stagewise.reports.result import Result, merge_results
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.jobs import Backend, Batch, Job, build_job, open_workers, resolve_cuda
 from stagewise.simulation.oracle import Family, PolicyWorlds, build_oracle
 from stagewise.simulation.plan import (
     PLAN_KEYS,
@@ -42,6 +40,7 @@ from stagewise.simulation.plan import (
     get_versions,
 )
 from stagewise.simulation.run import RunSettings, compile_loop, compute_recorded_rounds, play_run
+from stagewise.simulation.simulate import Backend, Batch, Job, build_job, open_workers, resolve_cuda
 from stagewise.worlds.world_families import get_world_kind
 
 POINTS = 20  # of the regret curves

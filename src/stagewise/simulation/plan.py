@@ -1,5 +1,6 @@
 """The plan of runs: its description in results, its largest size, its warm start and the folder that keeps it."""
 
+import ctypes
 import json
 import os
 import platform
@@ -53,7 +54,25 @@ def get_versions() -> dict[str, str]:
 
 def describe_machine() -> str:
     """Return where a result was computed."""
-    return f"{platform.machine()} {platform.system()}, {os.cpu_count()} cores"
+    return f"{describe_platform()}, {os.cpu_count()} cores, {describe_linear_algebra()}"
+
+
+def describe_platform() -> str:
+    """Return the kind of processor and the operating system."""
+    return f"{platform.machine()} {platform.system()}"
+
+
+def describe_linear_algebra() -> str:
+    """Return NumPy's linear algebra, and for OpenBLAS the processor whose routines it chose: they round differently."""
+    name: str = np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
+    for path in Path(np.__file__).parent.parent.glob("numpy.libs/*openblas*"):
+        try:
+            get_core = ctypes.CDLL(str(path)).scipy_openblas_get_corename64_
+        except (OSError, AttributeError):
+            continue
+        get_core.restype = ctypes.c_char_p
+        return f"{name} {get_core().decode()}"
+    return name
 
 
 def check_count(value: Any, name: str) -> int:

@@ -20,15 +20,16 @@ from stagewise.reports.evidence import ClaimTerms, add_batch, compute_totals, ge
 from stagewise.reports.result import Result, merge_results
 from stagewise.simulation.certify import build_audited_job, build_content, build_plan, build_terms, measure_closeness
 from stagewise.simulation.executors import Workers
-from stagewise.simulation.jobs import BACKENDS, Backend, Batch, open_workers
 from stagewise.simulation.oracle import PolicyWorlds
-from stagewise.simulation.plan import describe_machine, get_versions
+from stagewise.simulation.plan import describe_linear_algebra, describe_platform, get_versions
+from stagewise.simulation.simulate import BACKENDS, Backend, Batch, open_workers
 from stagewise.worlds.world_families import build_family, build_world
 
 EXACT_TOLERANCE = 1e-9  # relative, for arithmetic in another order
 TOLERANCE = 1e-6  # relative, where another backend, version or machine may round differently
 AGGREGATE_SECTIONS = ("first_violation", "optimism", "regret", "margins", "first_near_optimal_round")  # of all runs
 ROUNDING = 1e-9  # relative
+ALGEBRA = "linear algebra"  # of runs in Python
 
 
 class FaultCode(SentenceCode):
@@ -36,6 +37,11 @@ class FaultCode(SentenceCode):
 
     SECTION_DIFFERS = "section_differs", "the section {section!r} does not match the runs, the policy or the world"
     RUNS_DIFFER = "runs_differ", "runs {first} to {last} give other numbers when replayed"
+    ARITHMETIC_DIFFERS = (
+        "arithmetic_differs",
+        "the runs were computed with {made} and replayed with {here}, which round differently, and a solver can "
+        "amplify that; replay them with the same linear algebra (with OpenBLAS, set OPENBLAS_CORETYPE)",
+    )
     BATCHES_DIFFER = "batches_differ", "the batches are not those of the plan"
     END_DIFFERS = "end_differs", "the runs do not end where the plan does"
 
@@ -49,6 +55,9 @@ class Verification(NamedTuple):
         equal: The number of batches that are equal to the bit.
         faults: What is wrong, each with `code` and `details`; empty if the certificate stands.
         unconfirmed: Sections about all runs together, which are only compared if all are replayed.
+        differences: What made the certificate and what verified it, where they differ: the version of a package, the
+            machine, the backend or the linear algebra, such as {"stagewise": ("0.1.0", "0.2.0")}. If there is any,
+            numbers are compared within a tolerance; `equal` says how many batches are equal to the bit all the same.
     """
 
     runs: int
@@ -56,6 +65,7 @@ class Verification(NamedTuple):
     equal: int
     faults: tuple[Fault, ...]
     unconfirmed: tuple[str, ...]
+    differences: dict[str, tuple[str, str]]
 
     @property
     def stands(self) -> bool:
@@ -76,7 +86,8 @@ def verify_certificate(
     """Check a certificate, and replay a random part of its runs.
 
     Every statement is compared with the totals, the policy and the world, and the totals of every replayed batch with
-    its runs: to the bit if backend, versions and machine are those of the certificate, else within a tolerance.
+    its runs: to the bit if backend, versions and machine are those of the certificate, else within a tolerance. Runs in
+    Python can depend on the linear algebra beyond that; a fault says so.
     Statements about all runs together (quantiles, histograms, curves) are compared only with `replay_fraction=1.0`;
     else they must be possible, and `unconfirmed` lists them.
 
@@ -108,17 +119,16 @@ def verify_certificate(
     batches = choose_batches(
         content, check_number(replay_fraction, "replay_fraction"), None if seed is None else check_seed(seed)
     )
-    plan, made = content["plan"], content["made"]
+    plan = content["plan"]
     player = plan["backend"] if backend is None else check_choice(backend, BACKENDS, "backend")
-    machine = describe_machine().split(",")[0]
-    is_exact = made["versions"] == get_versions() and made["machine"].split(",")[0] == machine
-    is_exact = is_exact and player == plan["backend"]
+    differences = compare_environments(content, player)
+    is_exact = not differences
     near = EXACT_TOLERANCE if is_exact else TOLERANCE
     try:
         pairs = PolicyWorlds(*rebuild_pair(content, policy, world))
         faults = find_misstatements(content, pairs, near)
         if not is_consecutive(content):  # batches of arbitrary sizes are not replayed
-            return Verification(0, 0, 0, tuple(faults), AGGREGATE_SECTIONS)
+            return Verification(0, 0, 0, tuple(faults), AGGREGATE_SECTIONS, differences)
         job = build_audited_job(pairs.policy, pairs.world, plan["rounds"], plan["seed"], player)
         run_count = sum(one["runs"] for one in content["batches"])
         if any(find_differences(content["closeness"], measure_closeness(pairs, plan, run_count), near)):
@@ -143,9 +153,24 @@ def verify_certificate(
         if replays_all
         else [Fault.of(FaultCode.SECTION_DIFFERS, section=name) for name in find_impossible(content, result, near)]
     )
+    if ALGEBRA in differences and any(fault.code == FaultCode.RUNS_DIFFER for fault in faults):
+        made, here = differences[ALGEBRA]
+        faults.append(Fault.of(FaultCode.ARITHMETIC_DIFFERS, made=made, here=here))
     unconfirmed = () if replays_all else AGGREGATE_SECTIONS
     once = [fault for i, fault in enumerate(faults) if fault not in faults[:i]]
-    return Verification(runs, len(parts), equal, tuple(once), unconfirmed)
+    return Verification(runs, len(parts), equal, tuple(once), unconfirmed, differences)
+
+
+def compare_environments(content: dict[str, Any], player: str) -> dict[str, tuple[str, str]]:
+    """Return what made the certificate and what verifies it, where they differ; the number of cores changes nothing."""
+    made_on = content["made"]["machine"].split(", ")
+    made = {**content["made"]["versions"], "machine": made_on[0], "backend": content["plan"]["backend"]}
+    here = {**get_versions(), "machine": describe_platform(), "backend": player}
+    if player == "python":
+        made[ALGEBRA], here[ALGEBRA] = made_on[-1], describe_linear_algebra()
+    names = [*here, *(name for name in made if name not in here)]
+    pairs = {name: (made.get(name, "none"), here.get(name, "none")) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def find_misstatements(

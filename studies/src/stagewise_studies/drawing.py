@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.reports.plot_style import (
+from stagewise.reports.style import (
     GUARDED,
     INK,
     SAFE,

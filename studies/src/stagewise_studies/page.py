@@ -4,8 +4,7 @@ import html
 from collections.abc import Mapping
 from typing import Any
 
-from stagewise.reports.pages import render_document, render_image, render_table
-from stagewise.reports.plot_style import to_data_uri
+from stagewise.reports.style import render_document, render_image, render_table, to_data_uri
 
 
 def render_page(result: Mapping[str, Any], figure: Any) -> str:

@@ -1,7 +1,8 @@
 """Populations with a known outcome of every person and action, and simulation of policies on them.
 
-A round draws one of the people with replacement: the people of the data are the population, so the rate of any group
-under any action is known, not estimated. An agent gets only the outcome of the action that was drawn.
+A round draws one of the people with replacement, or they come in turn: the people of the data are the population, so
+the rate of any group under any action is known, not estimated. An agent gets only the outcome of the action that was
+drawn.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,7 @@ class People:
     groups: Mapping[str, Ints]  # divisions into groups, (n,) each
     offered: Flags | None = None  # (n, K) which actions are on offer; None: all
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)  # names of the groups by division
+    in_turn: bool = False  # they come in the order of the data, each for an equal part of the rounds
 
     def rates(self, way: str, values: Floats) -> Floats:
         """Return the mean (n, K) of every action in a person's group, among those to whom it is offered."""
@@ -70,6 +72,8 @@ class StudyPolicy(Protocol):
 
 def draw_visitors(people: People, rounds: int, seed: int) -> Ints:
     """Return the visitors, which are the same for every policy of a seed."""
+    if people.in_turn:
+        return np.arange(rounds) * len(people.contexts) // rounds
     return np.random.default_rng([seed, 1]).integers(0, len(people.contexts), rounds)
 
 

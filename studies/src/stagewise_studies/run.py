@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stagewise.files.atomic_write import write_text
-from stagewise.reports.plot_style import write_figure
+from stagewise.reports.style import write_figure
 from stagewise_studies.catalogue import load_study
 from stagewise_studies.page import render_page
 from stagewise_studies.source import ensure_parent

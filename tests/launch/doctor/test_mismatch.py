@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.launch.doctor import mismatch_check
+from stagewise.launch.doctor import rate_checks as mismatch_check
 
 
 def build_log(rows: int, rate: Any, **more: Any) -> dict[str, Any]:

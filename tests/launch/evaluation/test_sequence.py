@@ -8,9 +8,8 @@ from scipy.integrate import quad
 from tests.launch.evaluation.worlds import drawn, problem
 
 from stagewise.launch.decision_log import Log
-from stagewise.launch.evaluation.candidates import resolve_candidate
 from stagewise.launch.evaluation.estimators import SignalRows
-from stagewise.launch.evaluation.propensities import compute_weights, resolve_propensities
+from stagewise.launch.evaluation.propensities import compute_weights, resolve_candidate, resolve_propensities
 from stagewise.launch.statistics import (
     MIXTURE_SHAPE,
     boundary,

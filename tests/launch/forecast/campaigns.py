@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
+from stagewise.launch.forecast.case_forecast import DailyRuns, Horizon, compute_safe_days, simulate_run
 from stagewise.launch.forecast.forecast import Forecast, forecast_from_log, train_policy
 from stagewise.launch.forecast.forecast_log import ForecastLog
-from stagewise.launch.forecast.forecast_runs import DailyRuns, Horizon, compute_safe_days, simulate_run
 from stagewise.problem.context import hash_segment
 
 ACTIONS = ("today", "short", "long", "offer")

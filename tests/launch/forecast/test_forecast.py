@@ -10,10 +10,9 @@ from tests.launch.forecast.campaigns import covered
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.launch.forecast.case_forecast import CaseForecast, GainVerdict, build_cases, summarize_case
+from stagewise.launch.forecast.case_forecast import CaseForecast, DailyRuns, GainVerdict, build_cases, summarize_case
 from stagewise.launch.forecast.fitted_worlds import FittedWorlds, find_constant_features
 from stagewise.launch.forecast.forecast_log import ForecastLog
-from stagewise.launch.forecast.forecast_runs import DailyRuns
 from stagewise.launch.notes import NoteCode
 from stagewise.launch.statistics import compute_band
 from stagewise.problem.errors import ErrorCode

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.launch.forecast.forecast_log import ForecastLog
-from stagewise.launch.forecast.log_movement import LogMovement
+from stagewise.launch.forecast.forecast_log import ForecastLog, LogMovement
 from stagewise.problem.drift import DAY
 
 ROWS, MONTHS = 4_000, 4

@@ -15,14 +15,13 @@ from tests.server.simulated.database import Crashed, Database
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import GLOBAL, AppendRequest, AppendResult, Event, WriterChain
-from stagewise.server.seals import MAX_SEAL_ROWS, SealPart, build_seal
+from stagewise.server.seals import MAX_SEAL_ROWS, Fence, SealPart, build_seal, number_rows
 from stagewise.server.store.append_batch import BatchResult, get_outcome_decisions, is_change, resolve_batch
 from stagewise.server.store.base import (
     EVENT_COLUMNS,
     INSERT_PART,
     INSERT_SEAL,
     SELECT_LAST_PART,
-    SELECT_ROW,
     SELECT_ROWS,
     Statement,
     Store,
@@ -33,7 +32,6 @@ from stagewise.server.store.sqlite import INSERT_ANSWERS, INSERT_EVENTS, insert_
 EPOCH = 1_700_000_000_000_000
 MAX_ATTEMPTS = 5
 SELECT_OPEN = f"SELECT {EVENT_COLUMNS}, experiment FROM events WHERE number = ?"
-assert SELECT_ROW
 
 
 class SimulatedStore(Store):
@@ -46,7 +44,7 @@ class SimulatedStore(Store):
         self.database, self.rng, self.left = database, rng, steps
         self.clock_offset, self.loses = 0, 0.0
         self.chains: list[WriterChain] = []
-        self._fence = 0, 0
+        self._fence = Fence()
         self.reads_controls, self.commits_first = True, True  # False: planted bugs
         self.reserved: list[int] = []  # numbers that were drawn before the choice (a planted bug)
         self.reserves = False
@@ -166,7 +164,7 @@ class SimulatedStore(Store):
     def seal(self) -> dict[str, list[Event]]:
         """Seal committed rows, by the rule of the store on PostgreSQL."""
         self.step()
-        database, before, (last_id, known) = self.database, self.last_seal(), self._fence
+        database, before = self.database, self.last_seal()
         oldest_id = min(database.flying, default=next(database.ids))
         found = [row for number in before.open_numbers for row in self._all(SELECT_OPEN, number)]
         found += self._all(SELECT_ROWS, before.high, MAX_SEAL_ROWS)
@@ -175,16 +173,12 @@ class SimulatedStore(Store):
         rows = sorted(((row[-1], Event(*row[:-1])) for row in found), key=lambda row: row[1].number)
         names = sorted({experiment for experiment, _ in rows})
         ends = {name: SealPart(*row) for name in names for row in self._all(SELECT_LAST_PART, name, before.seal)}
-        gaps = {number for number in before.open_numbers if number <= known} if oldest_id > last_id else set()
+        gaps = self._fence.find_gaps(before.open_numbers, oldest_id)
         seal, parts = build_seal(before, rows, ends, self.now(), 0, gaps)
         self._change((INSERT_SEAL, seal), *((INSERT_PART, part) for part in parts))
-        if seal.open and oldest_id > last_id:
-            self._fence = next(database.ids), seal.high
-        starts = {part.experiment: part.first for part in parts}
-        sealed: dict[str, list[Event]] = {name: [] for name in names}
-        for experiment, event in rows:
-            sealed[experiment].append(event._replace(seq=starts[experiment] + len(sealed[experiment])))
-        return sealed
+        if seal.open and self._fence.is_over(oldest_id):
+            self._fence = Fence(next(database.ids), seal.high)
+        return number_rows(rows, parts)
 
     def try_lead(self) -> bool:
         """Become the learner if no other process is."""

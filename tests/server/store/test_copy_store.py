@@ -9,7 +9,7 @@ from tests.server.store.append_requests import outcome
 
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.server.access_keys import AccessKeys
-from stagewise.server.audit.copy import copy_and_verify
+from stagewise.server.audit.export import copy_and_verify
 from stagewise.server.event_log import GLOBAL, AppendRequest, encode_canonical
 from stagewise.server.store.factory import open_store
 

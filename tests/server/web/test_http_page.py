@@ -14,8 +14,7 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.server.web import metrics
 from stagewise.server.web.app import HttpSettings
 from stagewise.server.web.openapi import ERROR_DESCRIPTIONS
-from stagewise.server.web.request_log import LogLine
-from stagewise.server.web.requests import RateLimit
+from stagewise.server.web.requests import LogLine, RateLimit
 from stagewise.server.web.routes import ROUTES
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from stagewise.server.web.request_log import REQUEST_ID, format_error_location, log_as_json
+from stagewise.server.web.requests import REQUEST_ID, format_error_location, log_as_json
 
 ROOT = Path(__file__).parents[3]
 SECRET = "ada@example.org"

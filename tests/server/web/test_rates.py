@@ -3,8 +3,7 @@
 import pytest
 
 from stagewise.problem.errors import ErrorCode
-from stagewise.server.web.errors import HTTPError
-from stagewise.server.web.requests import RateLimit, RateLimiter
+from stagewise.server.web.requests import HTTPError, RateLimit, RateLimiter
 
 
 def test_a_bucket_fills_steadily_and_never_over() -> None:

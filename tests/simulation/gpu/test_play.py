@@ -14,7 +14,8 @@ import stagewise as sw
 from stagewise.engine.layout import SWITCHES
 from stagewise.problem.errors import ErrorCode
 from stagewise.simulation.compiled_run import CompiledRun, LoopInputs, build_inputs
-from stagewise.simulation.gpu import general, play_batches, registers
+from stagewise.simulation.gpu import play_batches, registers
+from stagewise.simulation.gpu import play_batches as general
 from stagewise.simulation.oracle import build_oracle
 from stagewise.simulation.run import compute_recorded_rounds, empty_trace
 

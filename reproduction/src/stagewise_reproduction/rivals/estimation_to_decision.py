@@ -77,6 +77,9 @@ class ConservativeSquareCB(EstimationToDecision):
     radius of the regression replaces the oracle's regret bound.
     """
 
+    safe_cost: float = 0.0
+    """An upper bound on the safe action's mean cost, below the limit."""
+
     def start_own(self) -> float:
         return 0.0  # Σ pessimistic costs
 
@@ -88,7 +91,7 @@ class ConservativeSquareCB(EstimationToDecision):
         widths = np.sqrt(np.einsum("ij,jk,ik->i", features, state.inverse, features))
         high = float(chances[:-1] @ (cost + self.radius(state.log_det) * widths))
         if state.own + high > self.threshold * (state.rounds + 1):
-            return self.build_decision(features, None, 1.0, 0.0, draw)
+            return self.build_decision(features, None, 1.0, self.safe_cost, draw)
         return self.sample(state, features, reward, draw, high)
 
     def learn_own(self, state: Sums, decision: Decision, values: Floats) -> float:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from stagewise.files.tables import read_table
 from stagewise.launch.decision_log import RESERVED_NAMES, ColumnFinder, Log, resolve_problem
-from stagewise.launch.doctor import mismatch_check, number_checks, rate_checks, row_checks
+from stagewise.launch.doctor import number_checks, rate_checks, row_checks
+from stagewise.launch.doctor import rate_checks as mismatch_check
 from stagewise.launch.doctor.column_roles import assign_roles
 from stagewise.launch.doctor.finding import Finding, select_most_severe
 from stagewise.launch.doctor.finding_messages import CheckName, FindingVerdict

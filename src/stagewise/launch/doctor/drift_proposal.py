@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri  # type: ignore[import-untyped]
 
 from stagewise.launch.doctor.log_profile import Cost, LogProfile, Signal
-from stagewise.launch.message_format import format_number
+from stagewise.launch.notes import format_number
 from stagewise.problem.drift import DAY, Drift, parse_drift
 
 MONTH = 30.0 * DAY

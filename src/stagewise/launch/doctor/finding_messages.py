@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from stagewise.launch.message_format import MessageFormatter, Phrase, build_codes, choose, format_number, read_lines
+from stagewise.launch.notes import MessageFormatter, Phrase, build_codes, choose, format_number, read_lines
 from stagewise.problem.formatting import format_count, join_names, safe_repr, suggest_name
 from stagewise.records.reason import describe_excess, describe_fall
 

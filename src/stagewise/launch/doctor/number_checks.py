@@ -17,7 +17,7 @@ from stagewise.launch.doctor.finding import Finding
 from stagewise.launch.doctor.finding_messages import FORMATTER, FindingCode
 from stagewise.launch.doctor.log_profile import DECILES, LogProfile, Signal, assign_deciles
 from stagewise.launch.doctor.rate_checks import SELECTION_LEVEL
-from stagewise.launch.message_format import format_number
+from stagewise.launch.notes import format_number
 from stagewise.launch.statistics import (
     KL_INTERVAL,
     bennett_bound,

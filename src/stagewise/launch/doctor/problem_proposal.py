@@ -34,7 +34,7 @@ from stagewise.launch.doctor.rate_checks import (
     find_extreme_segment,
     find_text_columns,
 )
-from stagewise.launch.message_format import format_number
+from stagewise.launch.notes import format_number
 from stagewise.policies.problem import RESERVED_NAMES, Problem
 from stagewise.problem.context import LONGEST_SEGMENT
 from stagewise.problem.context_columns import OTHER, Category, encode_column

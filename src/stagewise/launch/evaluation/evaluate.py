@@ -9,7 +9,6 @@ import numpy as np
 
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import Log, resolve_problem
-from stagewise.launch.evaluation.candidates import needs_context, resolve_candidate
 from stagewise.launch.evaluation.estimators import (
     Estimate,
     SignalRows,
@@ -27,6 +26,8 @@ from stagewise.launch.evaluation.propensities import (
     Weights,
     build_logging_weights,
     compute_weights,
+    needs_context,
+    resolve_candidate,
     resolve_propensities,
 )
 from stagewise.launch.notes import Note, NoteCode

@@ -10,8 +10,7 @@ from scipy.special import betaincinv, ndtr, ndtri  # type: ignore[import-untyped
 
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.engine.random import INSTANCE, fill_normal, fill_uniform, to_signed_seed
-from stagewise.launch.forecast.forecast_log import ForecastLog
-from stagewise.launch.forecast.log_movement import LogMovement
+from stagewise.launch.forecast.forecast_log import ForecastLog, LogMovement
 from stagewise.launch.statistics import draw_common_prior
 from stagewise.worlds.moving_world import MovingWorld
 from stagewise.worlds.user_table_world import UserTableWorld

@@ -17,22 +17,23 @@ from stagewise.launch.doctor.log_profile import LogProfile
 from stagewise.launch.forecast.case_forecast import (
     Case,
     CaseForecast,
+    Horizon,
+    TrainedPolicy,
     build_cases,
     find_most_permissive,
+    simulate_runs,
     summarize_case,
 )
 from stagewise.launch.forecast.fitted_worlds import FittedWorlds, find_constant_features
-from stagewise.launch.forecast.forecast_log import DAY, ForecastLog, WarmStart, get_users_per_day
+from stagewise.launch.forecast.forecast_log import DAY, ForecastLog, LogMovement, WarmStart, get_users_per_day
 from stagewise.launch.forecast.forecast_report import format_table, plot_forecast, render_page
-from stagewise.launch.forecast.forecast_runs import Horizon, TrainedPolicy, simulate_runs
-from stagewise.launch.forecast.log_movement import LogMovement
 from stagewise.launch.notes import Note, NoteCode
 from stagewise.launch.statistics import BAND_LEVEL
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_bool, check_integer, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.reports.output_files import make_folder
-from stagewise.reports.plot_style import write_figure
+from stagewise.reports.style import write_figure
 from stagewise.simulation.executors import Workers
 from stagewise.simulation.plan import get_versions
 

@@ -12,8 +12,7 @@ from stagewise.launch.statistics import Band
 from stagewise.problem.formatting import align_columns, format_count, format_number
 from stagewise.problem.signals import describe_limit
 from stagewise.problem.thresholds import parse_threshold
-from stagewise.reports.pages import render_document, render_image, render_table
-from stagewise.reports.plot_style import (
+from stagewise.reports.style import (
     GUARDED,
     SAFE,
     STYLES,
@@ -24,6 +23,9 @@ from stagewise.reports.plot_style import (
     format_axes,
     make_panels,
     make_text_outline,
+    render_document,
+    render_image,
+    render_table,
     to_data_uri,
 )
 

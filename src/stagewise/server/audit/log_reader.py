@@ -10,12 +10,11 @@ import msgspec
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr, suggest_name
 from stagewise.records.fault import Fault, SentenceCode
-from stagewise.server.controls import Controls
+from stagewise.server.controls import Controls, ProblemVersion, build_version
 from stagewise.server.event_log import CONTROL, DECISION, GLOBAL, LOG, PROBLEM, SHOWN, Event
 from stagewise.server.messages import UnknownDecision, UnknownExperiment
 from stagewise.server.offline_log import DECODE_SIZE
 from stagewise.server.store.base import Store
-from stagewise.server.versions import ProblemVersion, build_version
 
 
 class FindingCode(SentenceCode):
@@ -168,6 +167,6 @@ def count_offline_rows(store: Store, experiment: str) -> int:
     return 0 if first is None else DECODE_SIZE(first.body).rows
 
 
-def was_shown(body: Mapping[str, Any], answers: Mapping[str, float]) -> bool:
+def was_shown(request: Mapping[str, Any], answers: Mapping[str, float]) -> bool:
     """Return whether a decision was carried out: by default yes, for a deferred one only if reported."""
-    return answers.get(SHOWN, 0.0 if body["request"].get("deferred") else 1.0) != 0.0
+    return answers.get(SHOWN, 0.0 if request.get("deferred") else 1.0) != 0.0

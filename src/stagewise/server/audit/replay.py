@@ -25,7 +25,7 @@ from stagewise.server.audit.log_reader import (
     read_effective_controls,
     read_versions,
 )
-from stagewise.server.checkpoints import begin_fold, read_removal
+from stagewise.server.controls import ProblemVersion
 from stagewise.server.decide import (
     DecisionRecord,
     PolicySnapshot,
@@ -41,11 +41,10 @@ from stagewise.server.decide import (
 )
 from stagewise.server.event_log import DECISION, GLOBAL, SHOWN, Event, encode_canonical
 from stagewise.server.messages import DecisionRequest
-from stagewise.server.snapshots import build_initial_snapshot
+from stagewise.server.snapshots import begin_fold, build_initial_snapshot, read_removal
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
 from stagewise.server.user_keys import is_erased, open_rows
-from stagewise.server.versions import ProblemVersion
 
 FOLD_ROWS = 10_000  # rows folded at once
 

@@ -24,8 +24,7 @@ from stagewise.server.audit.log_reader import (
     read_effective_controls,
     read_versions,
 )
-from stagewise.server.checkpoints import LogEnd, Removal, begin_fold, read_checkpoint, read_removal
-from stagewise.server.controls import RESTORED
+from stagewise.server.controls import RESTORED, ProblemVersion, build_version
 from stagewise.server.event_log import (
     CONTROL,
     DECISION,
@@ -42,10 +41,9 @@ from stagewise.server.event_log import (
 from stagewise.server.offline_log import DECODE_PART, OfflineLogPart, join_parts
 from stagewise.server.retention import compute_kept_digest, iter_kept
 from stagewise.server.seals import Seal, SealPart, compute_leaf, compute_root, compute_seal_hash, decode_numbers
-from stagewise.server.snapshots import SIGNATURE_BYTES
+from stagewise.server.snapshots import SIGNATURE_BYTES, LogEnd, Removal, begin_fold, read_checkpoint, read_removal
 from stagewise.server.store.base import Store, StoreUnavailable, get_secret_row_key
 from stagewise.server.user_keys import open_rows
-from stagewise.server.versions import ProblemVersion, build_version
 
 FOLD_ROWS = 10_000  # rows folded at once
 ALL_ROWS = 10**9

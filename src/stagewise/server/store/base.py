@@ -7,7 +7,8 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import starmap
 from typing import Any
 
@@ -71,7 +72,13 @@ SELECT_LAST_SEAL = f"SELECT {SEAL_COLUMNS} FROM seals ORDER BY seal DESC LIMIT 1
 SELECT_SEALS = f"SELECT {SEAL_COLUMNS} FROM seals WHERE seal > ? ORDER BY seal LIMIT ?"
 PART_COLUMNS = "experiment, last, first, seal, decisions, at, highest, numbers"
 _PART = f"SELECT {PART_COLUMNS} FROM seal_parts WHERE"
-SELECT_PARTS = f"{_PART} experiment = ? AND last > ? AND first <= ? ORDER BY last"
+# Parts follow each other: from the one with a place to the first that reaches another one. A bound on `first` alone
+# would read all later parts.
+SELECT_PARTS = f"""
+{_PART} experiment = ? AND last > ? AND last <= coalesce(
+    (SELECT min(last) FROM seal_parts WHERE experiment = ? AND last >= ?), 9223372036854775807
+) AND first <= ? ORDER BY last
+"""
 SELECT_PARTS_OF_SEALS = f"{_PART} seal > ? AND seal <= ? ORDER BY seal, experiment"
 SELECT_LAST_PART = f"{_PART} experiment = ? AND seal <= ? ORDER BY last DESC LIMIT 1"
 SELECT_NEXT_PARTS = f"{_PART} experiment = ? AND last > ? ORDER BY last LIMIT ?"
@@ -146,6 +153,7 @@ class Store(ABC):
     floor = 0
     """What was chosen when only lower numbers were seen may depend on rows that are gone, and is not written."""
     _seeing = threading.Lock()
+    _is_maintained = False
     _access: tuple[int, dict[str, KeyRow]] = 0, {}  # the last global row that was read, and the keys up to it
     _writers_secret = b""
     _writers_control = 0
@@ -229,9 +237,13 @@ class Store(ABC):
         """Return the parts of the seals after one, up to another."""
         return list(map(SealPart._make, self._all(SELECT_PARTS_OF_SEALS, after, last)))
 
+    def parts(self, experiment: str, after: int, last: int) -> list[SealPart]:
+        """Return the parts of seals with the rows of an experiment after a place, up to another."""
+        return list(map(SealPart._make, self._all(SELECT_PARTS, experiment, after, experiment, last, last)))
+
     def seal_at(self, experiment: str, seq: int) -> Seal:
         """Return the seal that has the row at a place of an experiment's log; all zero if there is none."""
-        for part in map(SealPart._make, self._all(SELECT_PARTS, experiment, seq - 1, seq)):
+        for part in self.parts(experiment, seq - 1, seq):
             return self.seals(part.seal - 1, 1)[0]
         return Seal()
 
@@ -240,13 +252,13 @@ class Store(ABC):
 
         A row that a seal has and the store has not is left out, and so its place is missing.
         """
-        parts = list(map(SealPart._make, self._all(SELECT_PARTS, experiment, after, after + limit)))
+        parts = self.parts(experiment, after, after + limit)
         if not parts or parts[0].first > after + 1:  # rows were removed up to a later place
             later = self._all(SELECT_NEXT_PARTS, experiment, after, 1)
             if not later:
                 return []
             after = max(SealPart(*later[0]).first - 1, after)
-            parts = list(map(SealPart._make, self._all(SELECT_PARTS, experiment, after, after + limit)))
+            parts = self.parts(experiment, after, after + limit)
         numbers, seq = list[int](), after
         for part in parts:
             numbers += decode_numbers(part.numbers)[max(after + 1 - part.first, 0) :]
@@ -291,7 +303,7 @@ class Store(ABC):
         low, high = (first or [1])[0] - 1, self.head(experiment).sealed
         while low < high:  # the highest number so far grows from part to part
             middle = (low + high) // 2
-            part = SealPart(*self._all(SELECT_PARTS, experiment, middle, middle + 1)[0])
+            (part,) = self.parts(experiment, middle, middle + 1)
             low, high = (part.last, high) if part.highest < number else (low, part.first - 1)
         while parts := list(map(SealPart._make, self._all(SELECT_NEXT_PARTS, experiment, low, PAGE_SEALS))):
             for part in parts:
@@ -378,6 +390,25 @@ class Store(ABC):
     def last_part(self, experiment: str, seal: int) -> SealPart | None:
         """Return the last part of a log up to a seal."""
         return next((SealPart(*row) for row in self._all(SELECT_LAST_PART, experiment, seal)), None)
+
+    @contextmanager
+    def maintaining(self) -> Iterator[Callable[..., None]]:
+        """Be the only one who makes checkpoints; yield what writes them, statements in one transaction.
+
+        A checkpoint stands for rows that are gone, so two removals must not overtake each other.
+        """
+        with self._seeing:
+            self._check_maintenance(is_free=not self._is_maintained)
+            self._is_maintained = True
+        try:
+            yield self._change
+        finally:
+            self._is_maintained = False
+
+    def _check_maintenance(self, *, is_free: bool) -> None:
+        if not is_free:
+            template = "rows of this store are being removed or a user is being erased; try again later"
+            raise StoreUnavailable(ErrorCode.STORE_BUSY, template)
 
     @abstractmethod
     def compact(self) -> None:

@@ -54,6 +54,7 @@ GET_SESSION_MARK = "SELECT current_setting('stagewise.session')"
 
 # Advisory locks: a number for the purpose, and the schema, so that two stores in one database do not conflict.
 TRY_LEAD = "SELECT pg_try_advisory_lock(7301, hashtext(current_schema()))"
+TRY_MAINTAIN = "SELECT pg_try_advisory_lock(7304, hashtext(current_schema()))"
 CHECK_ALIVE = "SELECT true"  # the lock lasts as long as its connection
 LOCK_MIGRATIONS = "SELECT pg_advisory_xact_lock(7302, hashtext(current_schema()))"
 CREATE_NUMBERS = "CREATE SEQUENCE IF NOT EXISTS numbers CACHE 1"
@@ -181,6 +182,28 @@ class PostgresStore(Store):
         """Free what may hold secrets now; the space of other rows is freed by autovacuum."""
         with self._errors("written"), self._lend() as session:
             session.connection.execute(VACUUM)
+
+    @contextmanager
+    def maintaining(self) -> Iterator[Callable[..., None]]:
+        """Be the only one who makes checkpoints, in all processes, for as long as a connection of its own lasts.
+
+        Checkpoints are written with this connection: who has lost it writes none.
+        """
+        with self._errors("written"):
+            connection = self._connect()
+
+        def change(*statements: Statement) -> None:
+            with self._errors("written"), connection.transaction():
+                for sql, values in statements:
+                    connection.execute(to_format(sql), values)
+
+        try:
+            with self._errors("written"):
+                (is_free,) = connection.execute(TRY_MAINTAIN).fetchone() or (False,)
+            self._check_maintenance(is_free=is_free)
+            yield change
+        finally:
+            close_quietly(connection)
 
     def test_write(self) -> None:
         """Test a durable write with an update that changes nothing."""

@@ -7,7 +7,7 @@ docs/theory/server.md); learning does not wait for that.
 from psycopg.errors import UniqueViolation
 
 from stagewise.server.event_log import Event
-from stagewise.server.seals import MAX_SEAL_ROWS, Seal, SealPart, build_seal
+from stagewise.server.seals import MAX_SEAL_ROWS, Fence, Seal, SealPart, build_seal, number_rows
 from stagewise.server.store.base import EVENT_COLUMNS, INSERT_PART, INSERT_SEAL, PART_COLUMNS, SELECT_LAST_SEAL
 from stagewise.server.store.postgres_batch import TAKE_ID, Connection, to_format
 from stagewise.server.store.postgres_terms import Terms
@@ -30,11 +30,10 @@ class Sealer:
     """Seals rows."""
 
     def __init__(self) -> None:
-        self._fence = 0, 0  # a transaction's id, and a number that was visible before it was taken
+        self._fence = Fence()
 
     def seal(self, connection: Connection, now: int, terms: Terms) -> dict[str, list[Event]]:
         """Seal committed rows that no seal has, and return those of each experiment."""
-        last_id, known = self._fence
         with connection.pipeline():
             last = connection.execute(to_format(SELECT_LAST_SEAL), binary=True)
             oldest = connection.execute(OLDEST_ID)
@@ -47,7 +46,7 @@ class Sealer:
         rows = [(row[-1], Event(*row[:-1])) for row in found]
         names = sorted({experiment for experiment, _ in rows})
         ends = {row[0]: SealPart(*row) for row in connection.execute(SELECT_ENDS, (names,), binary=True)}
-        gaps = {number for number in before.open_numbers if number <= known} if oldest_id > last_id else set()
+        gaps = self._fence.find_gaps(before.open_numbers, oldest_id)
         seal, parts = build_seal(before, rows, ends, now, terms.term, gaps)
         try:
             with connection.pipeline(), connection.transaction():
@@ -56,11 +55,7 @@ class Sealer:
                     connection.execute(to_format(INSERT_PART), part)
         except UniqueViolation:  # another process leads
             return {}
-        if seal.open and oldest_id > last_id:
+        if seal.open and self._fence.is_over(oldest_id):
             (new_id,) = connection.execute(TAKE_ID).fetchone() or (0,)
-            self._fence = new_id, seal.high
-        starts = {part.experiment: part.first for part in parts}
-        sealed: dict[str, list[Event]] = {name: [] for name in names}
-        for experiment, event in rows:
-            sealed[experiment].append(event._replace(seq=starts[experiment] + len(sealed[experiment])))
-        return sealed
+            self._fence = Fence(new_id, seal.high)
+        return number_rows(rows, parts)

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,23 +18,27 @@ from starlette.routing import Match
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys, KeyHolder
-from stagewise.server.web.errors import EXPECTED_ERRORS, HTTPError, to_http_error
 from stagewise.server.web.page.routes import build_page_routes
-from stagewise.server.web.request_log import REQUEST_ID, LogLine, format_error_location
 from stagewise.server.web.requests import (
+    EXPECTED_ERRORS,
+    REQUEST_ID,
     Call,
     ClientDisconnected,
+    HTTPError,
+    LogLine,
     Message,
     RateLimit,
     RateLimiter,
     Receive,
     Response,
     Send,
+    format_error_location,
     json_response,
     parse_query,
     read_body,
+    to_http_error,
 )
-from stagewise.server.web.routes import ROUTES, Router
+from stagewise.server.web.routes import ROUTES, Route, Router
 
 if TYPE_CHECKING:
     from stagewise.server.decision_server import DecisionServer
@@ -165,19 +169,7 @@ class App:
             if not routes and any(page.matches(scope)[0] is not Match.NONE for page in self._page.routes):
                 return None
             line.key = self._authenticate(headers).name
-            if not routes:
-                message = "no route has this path; GET /openapi.json lists the routes"
-                raise HTTPError(404, ErrorCode.NOT_FOUND, message)
-            methods = ", ".join(sorted(routes))
-            message = "the method {method} is not allowed here; use {methods}"
-            raise HTTPError(
-                405,
-                ErrorCode.METHOD_NOT_ALLOWED,
-                message,
-                ((b"allow", methods.encode()),),
-                method=scope["method"][:20],
-                methods=methods,
-            )
+            raise build_no_route(scope["method"], routes)
         line.route, holder = route.path, KeyHolder("", "")
         if route.role is not None:
             holder = self._authenticate(headers)
@@ -232,3 +224,12 @@ class App:
             await watcher
         await self.server.stop()
         await send({"type": "lifespan.shutdown.complete"})
+
+
+def build_no_route(method: str, routes: Mapping[str, Route]) -> HTTPError:
+    """Return the error of a path without routes, or of a method that its routes do not have."""
+    if not routes:
+        return HTTPError(404, ErrorCode.NOT_FOUND, "no route has this path; GET /openapi.json lists the routes")
+    methods = ", ".join(sorted(routes))
+    message, allowed = "the method {method} is not allowed here; use {methods}", ((b"allow", methods.encode()),)
+    return HTTPError(405, ErrorCode.METHOD_NOT_ALLOWED, message, allowed, method=method[:20], methods=methods)

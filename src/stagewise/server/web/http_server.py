@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from stagewise.problem.errors import ErrorCode, StagewiseError
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.web.app import App, HttpSettings
-from stagewise.server.web.request_log import log_as_json
+from stagewise.server.web.requests import log_as_json
 
 if TYPE_CHECKING:
     from stagewise.server.decision_server import DecisionServer

@@ -39,6 +39,8 @@ METRICS = (
         "Number of attempts to send an event by result: delivered, failed or dropped.",
     ),
     Metric("webhook_pending_events", "gauge", ("webhook",), "Number of events that a webhook has not got yet."),
+    Metric("oldest_row_timestamp_seconds", "gauge", (), "Time of the oldest row that --retention can remove."),
+    Metric("retention_failed", "gauge", (), "Whether the last removal of old rows failed (1) or not (0)."),
     Metric("offline_log_rows", "gauge", _OF, "Offline log rows learned before the first decision."),
     Metric("limit_margin", "gauge", _LIMIT, "Limit minus the largest pessimistic cost of recent decisions."),
     Metric("shadow_decisions", "gauge", ("experiment", "action"), "Number of policy choices logged in shadow mode."),
@@ -122,7 +124,12 @@ def iter_samples(server: "DecisionServer") -> Iterator[Sample]:
             ("webhook_pending_events", (name,), float(n)) for name, n in server.webhooks.count_pending().items()
         )
     yield "ready", (), float(server.ready()[0])
+    if server.retention is not None:
+        yield "retention_failed", (), float(server.retention.failed is not None)
     with suppress(StoreUnavailable):  # metrics that are read from the log are left out
+        oldest = None if server.retention is None else server.retention.get_oldest()
+        if oldest is not None:
+            yield "oldest_row_timestamp_seconds", (), oldest
         for name in server.experiments():
             yield from iter_experiment_samples(server, name)
 

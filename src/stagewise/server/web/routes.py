@@ -17,6 +17,7 @@ import msgspec
 import stagewise
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, StagewiseError
 from stagewise.server.access_keys import ADMIN, READER, WRITER
+from stagewise.server.controls import get_declared_problem
 from stagewise.server.event_log import Event
 from stagewise.server.messages import (
     MAX_BATCH_SIZE,
@@ -34,12 +35,18 @@ from stagewise.server.messages import (
     RelearnRequest,
 )
 from stagewise.server.offline_log import OfflineLogRequest, OfflineLogResponse
-from stagewise.server.versions import get_declared_problem
 from stagewise.server.web import schemas
-from stagewise.server.web.errors import BODY_ERRORS, RETRY_AFTER, HTTPError, to_http_error
 from stagewise.server.web.metrics import CONTENT_TYPE, render_metrics
 from stagewise.server.web.openapi import encode_openapi
-from stagewise.server.web.requests import Call, Response, json_response
+from stagewise.server.web.requests import (
+    BODY_ERRORS,
+    RETRY_AFTER,
+    Call,
+    HTTPError,
+    Response,
+    json_response,
+    to_http_error,
+)
 
 if TYPE_CHECKING:
     from stagewise.server.decision_server import DecisionServer

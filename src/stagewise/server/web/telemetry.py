@@ -33,7 +33,7 @@ from stagewise.server.web.metrics import METRICS, Metric, Sample, iter_samples
 
 if TYPE_CHECKING:
     from stagewise.server.decision_server import DecisionServer
-    from stagewise.server.web.request_log import LogLine
+    from stagewise.server.web.requests import LogLine
 
 MAX_SAMPLE_AGE = 1.0  # seconds for which all instruments share one reading
 NAME = "stagewise.server"

@@ -23,8 +23,16 @@ from stagewise.problem.errors import StagewiseError
 from stagewise.server.controls import ACKNOWLEDGE
 from stagewise.server.event_log import CONTROL, GLOBAL
 from stagewise.server.store.base import StoreUnavailable
-from stagewise.server.webhooks.endpoints import Endpoint, is_loopback, read_secrets, sign
-from stagewise.server.webhooks.events import WebhookEvent, build_finding, list_findings, read_changes
+from stagewise.server.webhooks.endpoints import (
+    Endpoint,
+    WebhookEvent,
+    build_finding,
+    is_loopback,
+    list_findings,
+    read_changes,
+    read_secrets,
+    sign,
+)
 
 if TYPE_CHECKING:
     from stagewise.server.experiments import Experiments

@@ -39,12 +39,14 @@ from stagewise.models.regression import (
     radius,
 )
 from stagewise.models.ridge import RIDGE
-from stagewise.reports.assumptions import check_assumptions
+from stagewise.reports.guarantee import check_assumptions
 from stagewise.rules.certified import CERTIFIED_RAY
 from stagewise.rules.mixture import MIXTURE
 from stagewise.rules.ray import RAY
 from stagewise.simulation.compiled_run import LoopInputs
-from stagewise.simulation.gpu import unrolled_arms, unrolled_certified, unrolled_rays
+from stagewise.simulation.gpu import unrolled as unrolled_arms
+from stagewise.simulation.gpu import unrolled as unrolled_rays
+from stagewise.simulation.gpu import unrolled_certified
 from stagewise.simulation.gpu.unrolled import RECORD_INDICES
 from stagewise.simulation.oracle import Oracle
 
@@ -150,7 +152,7 @@ def build_rays_call(policy: Any, inputs: LoopInputs) -> Call | None:
     known = np.ascontiguousarray(bounds[:, CENTRE, :count])
     tables = (coordinates @ coordinates.T / ridge, known, get_true_means(inputs))
     return Call(
-        compile_loop(unrolled_rays.write_source, form, RAY_REGISTERS),
+        compile_loop(unrolled_rays.write_rays_source, form, RAY_REGISTERS),
         (*tables, *scalars, *get_world_scalars(inputs), TABLES),
     )
 
@@ -238,7 +240,7 @@ def build_arms_call(policy: Any, inputs: LoopInputs) -> Call | None:
         count, int(layout[SAFE_INDEX]), int(block.radius), inputs.world.outcomes, bool(inputs.loop.audited)
     )
     return Call(
-        compile_loop(unrolled_arms.write_source, form, ARM_REGISTERS),
+        compile_loop(unrolled_arms.write_arms_source, form, ARM_REGISTERS),
         (get_true_means(inputs), *scalars, *get_world_scalars(inputs), TABLES),
     )
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from stagewise.reports.plot_style import STYLES, format_axes
 from stagewise.reports.result import Result
+from stagewise.reports.style import STYLES, format_axes
 from stagewise_reproduction.beyond.lower_bound.claims import compute_safe_regret, get_worse_regret
 from stagewise_reproduction.beyond.lower_bound.plan import (
     GAPS,

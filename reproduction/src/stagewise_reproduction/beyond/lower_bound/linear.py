@@ -85,7 +85,7 @@ def check(_: str, results: dict[str, Result]) -> list[Claim]:
 
 def draw(_: str, results: dict[str, Result]) -> Any:
     """Draw regret against the dimension, above the bound."""
-    from stagewise.reports.plot_style import STYLES, format_axes
+    from stagewise.reports.style import STYLES, format_axes
 
     figure, grid = make_panels(1, 1, width=7.0, height=4.0)
     axes, rounds = grid[0, 0], int(next(iter(results.values())).rounds[-1])

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from stagewise.reports.plot_style import STYLES, format_axes
 from stagewise.reports.result import Result
+from stagewise.reports.style import STYLES, format_axes
 from stagewise_reproduction.beyond.safe_lucb.claims import group_by_horizon
 from stagewise_reproduction.beyond.safe_lucb.plan import POLICIES
 from stagewise_reproduction.claim import compute_final_regret

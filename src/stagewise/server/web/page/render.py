@@ -12,10 +12,20 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from stagewise.agent.drifting_bounds import ASSUMPTION
 from stagewise.policies.problem import Problem
-from stagewise.server.web.page import value_format
+from stagewise.server.web.page import verdict as value_format
 from stagewise.server.web.page.sessions import Session
-from stagewise.server.web.page.value_format import amount, count, format_gain, format_gain_interval
-from stagewise.server.web.page.verdict import BAD, FINE, MARKS, STALE_SECONDS, WAIT, build_verdict
+from stagewise.server.web.page.verdict import (
+    BAD,
+    FINE,
+    MARKS,
+    STALE_SECONDS,
+    WAIT,
+    amount,
+    build_verdict,
+    count,
+    format_gain,
+    format_gain_interval,
+)
 
 PARTS = (
     "notices", "verdict", "control", "reward", "actions", "proposals", "reasons", "last", "alerts", "pending",

@@ -14,7 +14,6 @@ from starlette.routing import Route
 
 from stagewise.problem.errors import ErrorCode, StagewiseError
 from stagewise.server.access_keys import AccessKeys
-from stagewise.server.web.errors import HTTPError, to_http_error
 from stagewise.server.web.page.render import (
     DEFAULT_FIGURES,
     build_page_context,
@@ -27,6 +26,7 @@ from stagewise.server.web.page.render import (
 )
 from stagewise.server.web.page.sessions import SESSION_HOURS, Origin, Session, SessionManager, get_cookie_settings
 from stagewise.server.web.page.verdict import build_verdict
+from stagewise.server.web.requests import HTTPError, to_http_error
 
 Form = Mapping[str, str]
 View = Callable[[Request, Session, Form], Awaitable[Response]]

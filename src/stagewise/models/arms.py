@@ -450,7 +450,7 @@ RANGED = {"kl": KL, "rates": RATES}  # radii for outcomes in [0, 1]
 ArmInterval = Literal["hoeffding", "kl", "rates", "paper"]
 INTERVAL_KINDS = get_args(ArmInterval)
 AVERAGE_ETAS = LOWER_ETAS, UPPER_ETAS
-UPPER_SHARE = 0.9  # of δ, for RATES: share of the costs' upper ends, which safety needs; the rest is for the other ends
+UPPER_SHARE = 0.8  # of δ, for RATES: share of the costs' upper ends, which safety needs; the rest is for the other ends
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -32,7 +32,7 @@ CostModel = Literal["linear", "rates", "logistic"]
 NOISE = 0.5  # of numbers in a range of length 1
 SMALLEST_RATE = 1e-6  # smallest prior rate
 RESERVED = 0.1  # of δ, for actions that come later
-UNUSED = 0.01  # of the upper ends of initial actions, for a safe action whose cost is declared
+UNUSED = 0.05  # of the upper ends of initial actions, for a safe action whose cost is declared
 COUNT_RUNS = as_python(count_runs)
 
 
@@ -146,7 +146,7 @@ def compute_upper_shares(shares: Floats, initial_actions: int, safe_index: int) 
     Its end is used only after data have contradicted the declaration and a person has acknowledged that.
 
     >>> compute_upper_shares(compute_action_shares(3, 2), 2, 0).round(3)
-    array([0.009, 0.891, 0.05 ])
+    array([0.045, 0.855, 0.05 ])
     """
     uppers, others = shares.copy(), initial_actions - 1
     if others > 0 and safe_index < initial_actions:

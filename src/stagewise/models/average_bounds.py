@@ -19,8 +19,8 @@ UPPER_ETAS = tuple(4.0 * 2.0 ** (-0.75 * j) for j in range(TERMS))
 LOWER_ETAS = tuple(2.0 * 2.0 ** (-0.75 * j) for j in range(TERMS))
 ETAS = UPPER_ETAS + tuple(-eta for eta in LOWER_ETAS)  # the lower bound is the upper one at -η, where κ is -κ'
 FACTORS = tuple(-math.expm1(-eta) for eta in ETAS)  # κ, then -κ'
-# The price of a scale, log 1/w, is the same for every rate from 0 to three quarters of a limit, whose best η = log τ/p lies
-# among the first terms; for smaller η, which tell rates that are closer to a limit, or serve large sums, it rises slowly.
+# The price of a scale, log 1/w, is the same for every rate from 0 to three quarters of a limit, whose best η = log τ/p
+# is among the first terms. Smaller η, which tell rates that are closer to a limit, or serve large sums, cost more.
 ALIKE = 6
 WEIGHTS = tuple(max(1.0, j - ALIKE + 2.0) ** -1.5 for j in range(TERMS))
 LOG_WEIGHTS = tuple(math.log(weight / sum(WEIGHTS)) for weight in WEIGHTS)

@@ -36,9 +36,6 @@ class World:
 
     def __init__(self, form: str, seed: int, correlation: float = 0.7) -> None:
         self.form, self.chance = form, np.random.default_rng(seed)
-        self.clicking = np.random.default_rng(
-            [seed, 1]
-        )  # in a log, so that its users and opt-outs depend on the seed alone
         keen = self.direction(1.0)
         self.click_slopes = 0.8 * np.array([0.8 * keen + 0.2 * self.direction(1.0) for _ in TEMPLATES])
         along, across = keen / np.linalg.norm(keen), self.chance.standard_normal(NUMBERS)
@@ -120,7 +117,10 @@ class Method:
         limits: dict[str, Any] = {
             "rates": {"model": "rates"}, "buckets": {"by": "bucket"}, "score": {"score": sw.RiskScore("risk", CUTS)}
         }  # fmt: skip
-        self.squares, self.products = np.array([np.eye(1 + NUMBERS)] * len(TEMPLATES)), np.zeros((4, 1 + NUMBERS))
+        self.squares, self.products = (
+            np.array([np.eye(1 + NUMBERS)] * len(TEMPLATES)),
+            np.zeros((len(TEMPLATES), 1 + NUMBERS)),
+        )
         self.learn_clicks(users, 1 + sent, clicks)
         if name in ("buckets", "score"):
             self.first = int(HELD_OUT * len(users))
@@ -210,8 +210,7 @@ def describe(mixtures: Floats, users: Floats, world: World) -> Floats:
 def log_of(world: World, rows: int) -> tuple[Any, ...]:
     """Return users, templates drawn by lot, clicks and opt-outs."""
     users, sent, at = world.users(rows), world.chance.integers(len(TEMPLATES), size=rows), np.arange(rows)
-    clicks = (world.clicking.uniform(size=rows) < world.clicks(users)[at, sent]).astype(float)
-    return users, sent, clicks, world.draw(world.opt_outs(users)[at, sent])
+    return users, sent, world.draw(world.clicks(users)[at, sent]), world.draw(world.opt_outs(users)[at, sent])
 
 
 def static(rows: int, worlds: int, models: list[str], fresh: int, forms: list[str]) -> None:

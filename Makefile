@@ -13,7 +13,7 @@ EACH ?= -n logical --dist worksteal -p no:benchmark
 # Write bytecode even if PYTHONDONTWRITEBYTECODE is set: it halves the start time of tests.
 test-plain test-long test-python test-compiled test-slow: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: browser certificates certificate-pages clients release reproduce serve studies test test-all test-plain test-long test-python test-compiled test-slow simulate-server test-engines test-gpu bench-gpu lint bench bench-server docs clean
+.PHONY: browser certificates certificate-pages clients release reproduce serve studies test test-all test-plain test-long test-python test-compiled test-slow simulate-server simulate-stores test-engines test-gpu bench-gpu lint bench bench-server docs clean
 
 .venv/ready: requirements.lock pyproject.toml reproduction/pyproject.toml studies/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -78,6 +78,11 @@ test-slow: .venv/ready
 SEEDS = 1 100000
 simulate-server: .venv/ready
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m tests.server.simulated.world $(SEEDS) --processes 2
+
+# The same on the real stores: an SQLite file, and a PostgreSQL statement by statement (see CONTRIBUTING.md).
+simulate-stores: .venv/ready
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m tests.server.simulated.file $(SEEDS) --processes 2
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m tests.server.simulated.postgres $(SEEDS)
 
 # Wheel and source archive, checked, and tried in an empty environment of each Python that is there.
 release: .venv/ready

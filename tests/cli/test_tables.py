@@ -84,3 +84,23 @@ def test_exit_codes(tmp_path: Path) -> None:
     rejected(ErrorCode.FILE_NOT_FOUND, "learn", outcomes, "--agent", tmp_path / "none.json")
     rejected(ErrorCode.COLUMN_MISSING, "learn", outcomes, *words, "--id", "id")
     rejected(ErrorCode.INVALID_TIME, "learn", outcomes, "--agent", agent, "--now", "yesterday")
+
+
+def test_a_file_that_is_cut_off_teaches_nothing(tmp_path: Path) -> None:
+    """A number without its last digits is another number; only a missing end of the line shows it."""
+    agent = tmp_path / "agent.json"
+    sw.Agent(PROBLEM, seed=7).save(agent)
+    saved, outcomes = agent.read_bytes(), tmp_path / "outcomes.csv"
+    outcomes.write_text("decision_id,click,opt_out\nx:y:1,0.5,0\nx:y:2,0.2")
+    rejected(ErrorCode.FILE_INVALID, "learn", outcomes, "--agent", agent, "--now", MORNING)
+    for text in ("decision_id,click,opt_out\nx:y:1,0.5,0\nx:y:2,0.25,0.1", "decision_id,click,opt_out\nx:y:1,0.5,"):
+        outcomes.write_text(text)
+        rejected(ErrorCode.FILE_INVALID, "learn", outcomes, "--agent", agent, "--now", MORNING)
+        assert agent.read_bytes() == saved
+        outcomes.write_text(f"{text}\n")
+        assert called("learn", outcomes, "--agent", agent, "--now", MORNING)[0] == 1  # ids of nobody
+        saved = agent.read_bytes()
+    users = tmp_path / "users.csv"
+    users.write_text("user_id,age\n1,30.5\n2,3")
+    rejected(ErrorCode.FILE_INVALID, "decide", users, "--agent", agent, "--out", tmp_path / "out.csv", "--now", NIGHT)
+    assert agent.read_bytes() == saved

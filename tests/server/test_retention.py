@@ -211,6 +211,28 @@ async def test_a_server_removes_old_rows_by_itself(address: str, monkeypatch: py
 
 
 @played
+async def test_a_clock_that_was_set_forward_removes_nothing(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "CHECK_INTERVAL", 0.02)
+    clock = Clock()
+    for attempt in range(2):  # after the first start there are rows by the wrong clock
+        server = DecisionServer(opened(address, clock), retention=40 * 86_400.0)
+        await server.start()
+        await server.open(NAME, problem(), "ada", "a test")
+        await month(server, clock, f"new {attempt}", 3)
+        clock.time += 400 * DAY
+        await server.decide(NAME, user(f"later {attempt}"))
+        await soon(lambda server=server: server.retention.failed)
+        assert server.store.find(NAME, "decision", "new 0-0") is not None
+        await server.stop()
+        assert server.retention is not None
+        assert "--retention" in str(server.retention.failed)
+        clock.time += DAY
+    with closing(opened(address, clock)) as store:
+        assert remove_old_rows(store, clock.time - 40 * DAY, "ada", "it was off") is not None
+        assert verify_store(store).faults == []
+
+
+@played
 async def test_a_server_refuses_an_age_within_a_window(address: str) -> None:
     server = DecisionServer(opened(address, Clock()), retention=6 * 86_400.0)
     await server.start()

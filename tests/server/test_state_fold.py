@@ -13,7 +13,7 @@ import stagewise as sw
 import stagewise.problem.context as naming
 from stagewise.agent.health import check_health
 from stagewise.agent.identity import derive_id_prefix
-from stagewise.agent.outcome_queue import MISSING
+from stagewise.agent.outcome_queue import INITIAL_CAPACITY, MISSING
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.decision import Decision
 from stagewise.records.reason import ReasonDetails
@@ -37,6 +37,19 @@ def test_a_fold_does_not_depend_on_how_the_log_is_cut() -> None:
     assert whole.learned.update_count > 500
     assert folded(log, (1,)).encode() == whole.encode()
     assert folded(log, (7, 3, 150)).encode() == whole.encode()
+
+
+def test_tests_that_begin_anew_after_a_change_do_not_depend_on_how_the_log_is_cut() -> None:
+    jumps = problem(limits={"opt_out": sw.Limit(0.05, safe_bound=0.001, model="rates", drift="jumps")})
+    log, rng = Log(), np.random.default_rng(0)
+    for i in range(400):
+        place, opt_out = log.decide("offer", i * DAY), float(rng.random() < (0.01 if i < 200 else 0.4))
+        log.tell(place, i * DAY + 1, click=0.0, opt_out=opt_out)
+    whole = folded(log, (10_000,), jumps)
+    assert "change of opt_out" in whole.learned.statistics.warnings
+    assert 200 < whole.circuit_breaker.tests["limit", 0].first < 400
+    assert folded(log, (1,), jumps).encode() == whole.encode()
+    assert folded(log, (37, 5), jumps).encode() == whole.encode()
 
 
 def test_what_deciders_are_told_does_not_depend_on_how_the_log_is_cut() -> None:
@@ -155,6 +168,25 @@ def test_what_is_missing_counts_as_declared_when_its_window_closes() -> None:
     assert fold.queue.late == [0, 1, 0]
 
 
+@pytest.mark.long
+def test_an_outcome_that_comes_long_after_its_decision_is_counted_and_learning_goes_on() -> None:
+    """The tables of the queue have left out the decision, and more decisions than they hold rows."""
+    log = Log()
+    first = log.decide("offer", 0)
+    log.tell(first, 1, click=1.0)
+    for at in range(DAY, 1050 * DAY, DAY // 2):
+        log.tell(log.decide("nothing", at), at, click=0.0, opt_out=0.0, complaint=0.0)
+    fold, end = folded(log, (100,)), 1051 * DAY
+    assert fold.queue.base > INITIAL_CAPACITY == len(fold.queue.dates)
+    before = fold.learned.update_count
+    log.tell(first, end, click=1.0, opt_out=1.0)
+    log.tell(first, end, shown=0.0, complaint=1.0)
+    log.tell(log.decide("offer", end), end, click=1.0, opt_out=0.0, complaint=0.0)
+    fold.take(log.events[-4:])
+    assert fold.queue.late == [1, 1, 1]
+    assert fold.learned.update_count == before + 3
+
+
 def test_a_decision_that_was_not_shown_is_not_learned_from_and_holds_nothing_back() -> None:
     log = Log()
     first, second = log.decide("offer", 0), log.decide("digest", 1)
@@ -239,22 +271,3 @@ def test_rows_that_are_learned_are_those_that_were_decided_on() -> None:
         asked = {"action": decision.action, "request": {"context": context}}
         row = fold.build_action_rows([decode_decision(msgspec.json.encode(asked))])[0]
         assert row.tobytes() == decision[0].tobytes()
-
-
-def test_a_revived_server_is_watched_anew() -> None:
-    log = Log()
-    for user in range(100):
-        log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 2), complaint=0.0)
-    fold = folded(log, (50,))
-    assert fold.circuit_breaker.find_breach() is not None
-    log.add("control", {"what": "trip", "actor": "the server", **trip(fold)}, 100)
-    log.add("control", {"what": "resume", "actor": "ada", "reason": "the feed was wrong"}, 101)
-    for user in range(100):
-        log.tell(log.decide("offer", 200 + user), 200 + user, click=0.0, opt_out=0.0, complaint=0.0)
-    fold.take(log.events[fold.seq :])
-    assert fold.circuit_breaker.find_breach() is None
-    for user in range(100):
-        log.tell(log.decide("offer", 400 + user), 400 + user, click=0.0, opt_out=1.0, complaint=0.0)
-    fold.take(log.events[fold.seq :])
-    assert fold.circuit_breaker.find_breach() is not None
-    assert not fold.circuit_breaker.is_logged(tripped(fold))

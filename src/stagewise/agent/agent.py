@@ -14,6 +14,7 @@ from stagewise.agent.health_findings import Health
 from stagewise.agent.identity import Identity, check_name, parse_decision
 from stagewise.agent.outcome_queue import BUFFERED, MISSING
 from stagewise.agent.outcomes import encode_windows
+from stagewise.agent.policy_adapter import PolicyAdapter
 from stagewise.agent.replica import Snapshot
 from stagewise.agent.report import Report, build_report, list_segment_names
 from stagewise.agent.storage import (
@@ -172,7 +173,7 @@ class Agent(TableAgent):
         actions, values = rows.actions, rows.values
         fingerprint = compute_fingerprint(actions, values)
         with self._lock:
-            if self._base_policy is not policy:
+            if self._policy is not policy:
                 text = "an action was added while this log was read; no row was learned, so give the log again"
                 raise InvalidOutcome(ErrorCode.CONFLICT, text)
             check_not_learned(self._learned.statistics, fingerprint, again)
@@ -198,11 +199,10 @@ class Agent(TableAgent):
             ['nothing', 'offer', 'sale']
         """
         with self._lock:
-            policy: Any = self.policy
-            if self._base_policy is None or self._base_policy.problem is None:
+            if self._policy.problem is None:
                 text = "this agent has a policy without a problem; only a problem's actions have names"
                 raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
-            self._learned.extend(policy.problem.with_action(name).policy())
+            self._learned.extend(self._policy.problem.with_action(name).policy())
             self._bind_policy()
 
     def forget_costs(self, action: str, before: Any = None) -> None:
@@ -278,11 +278,11 @@ class Agent(TableAgent):
             >>> agent.health().ok
             True
         """
-        if self._base_policy is None:
+        if isinstance(self._policy, PolicyAdapter):
             text = "this policy has only start, decide and learn, so it raises no alerts to acknowledge"
             raise InvalidProblem(ErrorCode.UNSUPPORTED, text)
         with self._lock:
-            acknowledge(self._base_policy, self._learned.state, self._learned.statistics, name, note)
+            acknowledge(self._policy, self._learned.state, self._learned.statistics, name, note)
             self._learned.update_count += 1  # snapshots from now on are newer than those with the alert
 
     def report(self, names: Any = None) -> Report:
@@ -366,11 +366,11 @@ class Agent(TableAgent):
             0
         """
         with self._lock:
-            learned, policy = self._learned, self._base_policy
-            check_kind(policy)
+            learned, policy = self._learned, self._policy
+            check_kind(self.policy)
             alerts, acknowledged = dict(learned.statistics.alerts), dict(learned.statistics.acknowledged)
             memory, count = learned.state.memory.tobytes(), learned.update_count
-            return Snapshot(copy(policy), memory, count, self.seed, self.name, alerts, acknowledged)  # type: ignore[arg-type]
+            return Snapshot(copy(policy), memory, count, self.seed, self.name, alerts, acknowledged)
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the policy, its memory and everything pending to a JSON file, atomically.
@@ -401,7 +401,7 @@ class Agent(TableAgent):
 
     def _to_fields(self) -> dict[str, Any]:
         """Return the content of a file, which later calls do not change."""
-        policy, queue, identity, costs = self._base_policy, self._queue, self._identity, self._observed_costs
+        policy, queue, identity, costs = self._policy, self._queue, self._identity, self._observed_costs
         if costs is not None:
             costs.settle()  # the file keeps only rows of decisions that are not over
         return {

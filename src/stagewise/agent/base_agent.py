@@ -23,14 +23,14 @@ from stagewise.agent.outcomes import (
     reject_late,
     summarize_pending,
 )
+from stagewise.agent.policy_adapter import PolicyAdapter, adapt_policy, reject_adapter
 from stagewise.agent.storage import Ownership
 from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, check_policy_protocol
 from stagewise.policies.problem import Problem
-from stagewise.problem.checks import check_choice, check_seed, copy_value
+from stagewise.problem.checks import check_choice, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem
 from stagewise.problem.window import OutcomeWindow, check_clock, parse_timestamp
 from stagewise.records.decision import Decision
-from stagewise.records.outcome import Outcome
 from stagewise.records.pending import Pending
 from stagewise.records.random_key import RandomKey
 
@@ -38,7 +38,7 @@ Order = Literal["decision", "arrival"]
 ORDERS = get_args(Order)
 FEW_DUE = 32  # buffered decisions; more are learned in bulk
 NEW_TUPLE = tuple.__new__  # of named tuples: their own takes twice as long, and every round makes two
-UNSAVED_FIELDS = ("_base_policy", "_keeps_rows", "_lock", "_needs_times", "_save_lock")
+UNSAVED_FIELDS = ("_keeps_rows", "_lock", "_needs_times", "_policy", "_save_lock")
 
 
 def encode_offer(policy: Any, actions: Any, only: Any, propose: Any, scores: Any) -> Any:
@@ -53,11 +53,6 @@ def encode_offer(policy: Any, actions: Any, only: Any, propose: Any, scores: Any
         rule = "left out, as the actions are no action set; give sw.FiniteSet(...).only(...)"
         raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "only", only, rule)
     return actions.only(only)
-
-
-def copy_outcome(reward: Any, cost: Any) -> Outcome:
-    """Return an outcome that does not share lists with the caller."""
-    return Outcome(copy_value(reward), None if cost is ABSENT else copy_value(cost))
 
 
 class BaseAgent:
@@ -81,20 +76,18 @@ class BaseAgent:
         self.seed = check_seed(seed.integers(2**63) if isinstance(seed, np.random.Generator) else seed)
         self.clock = check_clock(clock)
         self._identity = Identity(self.seed, name)
-        self._learned = LearnedState(policy)
+        self._learned = LearnedState(adapt_policy(policy))
         self._prepare()
-        self._windows, spans = parse_windows(self._base_policy, windows)
+        self._windows, spans = parse_windows(self._policy, windows)
         if spans and self.learning_order == "arrival":
             raise InvalidProblem.conflict(
                 "learning_order", "arrival", "there are windows", "leave it out, since outcomes learned on arrival "
                 "would precede missing ones and bias the estimates",
             )  # fmt: skip
-        ours = self._base_policy
-        names = ("outcome",) if ours is None else ours.signal_names
-        groups = [[k] for k in range(len(names))] if ours is not None and ours.separate_models else [range(len(names))]
-        first, width = (0, 1) if ours is None else (ours.first_reported, ours.row_width or 1)
-        self._queue = OutcomeQueue(names, groups, spans, width, self.learning_order == "decision", first)
-        self._own_outcomes: dict[int, Outcome] = {}  # buffered outcomes of a policy of your own
+        ours = self._policy
+        names, first, in_order = ours.signal_names, ours.first_reported, self.learning_order == "decision"
+        groups = [[k] for k in range(len(names))] if ours.separate_models else [range(len(names))]
+        self._queue = OutcomeQueue(names, groups, spans, ours.row_width or 1, in_order, first, ours.value_type)
         self._observed_costs = build_observed_costs(ours, self._queue)
         self._ownership = Ownership()
 
@@ -105,10 +98,9 @@ class BaseAgent:
 
     def _bind_policy(self) -> None:
         """Set the fields that follow from the policy."""
-        policy = self.policy
-        self._base_policy = ours = policy if isinstance(policy, BasePolicy) else None  # None: a policy of your own
-        self._needs_times = ours is not None and ours.needs_times
-        self._keeps_rows = ours is not None and ours.row_width is not None  # a row alone tells what was played
+        self._policy: BasePolicy = self._learned.policy
+        self._needs_times = self._policy.needs_times
+        self._keeps_rows = self._policy.row_width is not None  # a row alone tells what was played
 
     def __repr__(self) -> str:
         what = f"{len(names)} actions" if (names := getattr(self.policy, "names", None)) else type(self.policy).__name__
@@ -118,7 +110,7 @@ class BaseAgent:
         """Return an independent copy of the fields, for a copy or a pickle."""
         with self._lock:
             fields = {name: value for name, value in vars(self).items() if name not in UNSAVED_FIELDS}
-            fields["_queue"], fields["_own_outcomes"] = self._queue.clone(), dict(self._own_outcomes)
+            fields["_queue"] = self._queue.clone()
             fields |= {name: fields[name].clone() for name in ("_identity", "_learned", "_ownership")}
             if self._observed_costs is not None:
                 fields["_observed_costs"] = self._observed_costs.clone(fields["_queue"])
@@ -130,7 +122,7 @@ class BaseAgent:
 
     @property
     def policy(self) -> Policy:
-        return self._learned.policy  # type: ignore[no-any-return]
+        return self._policy.adapted if isinstance(self._policy, PolicyAdapter) else self._policy
 
     @property
     def name(self) -> str:
@@ -201,33 +193,37 @@ class BaseAgent:
             True
         """
         if only is not None or propose is not None or scores is not None:
-            actions = encode_offer(self._base_policy, actions, only, propose, scores)
+            actions = encode_offer(self._policy, actions, only, propose, scores)
         with self._lock:
-            queue, identity, learned, needs_times = self._queue, self._identity, self._learned, self._needs_times
-            at = self._advance_time(now) if queue.windows or now is not None or needs_times else 0
-            if needs_times:
-                actions = self._base_policy.at_time(actions, at / MICROSECONDS)  # type: ignore[union-attr]
+            queue, identity = self._queue, self._identity
+            at = self._advance_time(now) if queue.windows or now is not None or self._needs_times else 0
+            if self._needs_times:
+                actions = self._policy.at_time(actions, at / MICROSECONDS)
+            if id is not None:
+                return self._decide_with_id(self._identify(id), actions, at)
             draw = NEW_TUPLE(RandomKey, (identity.key, identity.run, queue.end))
-            known = None if id is None else self._identify(id)
-            draw = draw if known is None else known.draw
-            decision, ours = learned.decide(actions, draw), self._base_policy
-            index = -1 if decision.action_index is None else decision.action_index
-            if known is not None:
-                decision = decision._replace(round=queue.end)
-                decision._id = known.id
-                marks = None
-                if decision._proposal is not None:
-                    marks = mark_proposals(known.digests[:1], decision._proposal.take(np.newaxis))
-                identity.ids.add(known.run, known.digests[:1], np.array([queue.end]), learned.update_count, marks)
-            decision._by = identity.id_prefix
-            learned.statistics.record_decision(decision)
-            if ours is not None and decision._uncached:
-                learned.cache_offered(decision)
-            played = decision if ours is None or self._keeps_rows else PlayedAction.from_decision(decision)
-            self._add(index, played, at)
-            if known is not None:
-                identity.ids.forget(queue.base)
-            return decision
+            return self._record(self._learned.decide(actions, draw), at)
+
+    def _decide_with_id(self, known: CallersId, actions: Any, at: int) -> Decision:
+        """Choose with the random numbers of an id of the caller."""
+        queue, ids = self._queue, self._identity.ids
+        decision = self._learned.decide(actions, known.draw)._replace(round=queue.end)
+        decision._id, marks = known.id, None
+        if decision._proposal is not None:
+            marks = mark_proposals(known.digests[:1], decision._proposal.take(np.newaxis))
+        ids.add(known.run, known.digests[:1], np.array([queue.end]), self._learned.update_count, marks)
+        self._record(decision, at)
+        ids.forget(queue.base)
+        return decision
+
+    def _record(self, decision: Decision, at: int) -> Decision:
+        """Count a decision of this agent and add it to the queue; return it."""
+        decision._by = self._identity.id_prefix
+        if decision._uncached:
+            self._learned.cache_offered(decision)
+        index = self._learned.statistics.record_decision(decision)
+        self._add(index, decision if self._keeps_rows else self._policy.get_played(decision), at)
+        return decision
 
     def _identify(self, id_: Any) -> CallersId:
         """Return what follows from an id of the caller, or raise."""
@@ -297,25 +293,19 @@ class BaseAgent:
             played = self._get_played(index)
             if isinstance(decision, Decision):
                 check_action(decision, played)
-            if self._base_policy is None:
-                self._learned.learn_row(index, played, values)  # first, as it may raise
-                queue.learn_whole(index, 0.0)
-            else:
-                queue.learn_whole(index, values)
-                costs = self._observed_costs
-                if costs is not None and costs.observe_whole(index, values):
-                    costs.record_alerts(self.policy, self._learned.statistics)
-                self._learned.learn_row(index, played, values)
-                if self._learned.statistics.changed:
-                    self._begin_tests_anew()
+            self._learned.learn_row(index, played, values)  # first: a policy of one's own may raise
+            queue.learn_whole(index, values)
+            costs = self._observed_costs
+            if costs is not None and costs.observe_whole(index, values):
+                costs.record_alerts(self._policy, self._learned.statistics)
+            if self._learned.statistics.changed:
+                self._begin_tests_anew()
             if queue.buffered_count or self._identity.rounds_by_id:
                 self._learn_due()
 
     def _encode_complete(self, reward: Any, cost: Any, signals: Any) -> Any:
         """Return the values of a complete outcome; None where it is partial or needs the slower checks."""
-        ours = self._base_policy
-        if ours is None:
-            return None if signals or reward is ABSENT else copy_outcome(reward, cost)
+        ours = self._policy
         if signals:
             is_alone = reward is ABSENT and cost is ABSENT and len(signals) == len(self._queue.signals)
             return ours.encode_outcome(signals) if is_alone else None
@@ -329,18 +319,9 @@ class BaseAgent:
 
     def _learn_parts(self, decision: Any, index: int, reward: Any, cost: Any, now: Any, signals: Any) -> None:
         """Learn an outcome that may be partial, late, or not next."""
-        queue, ours = self._queue, self._base_policy
+        queue = self._queue
         try:
-            if ours is not None:
-                values, given = parse_values(ours, reward, cost, signals)
-            elif signals or reward is ABSENT:
-                raise InvalidOutcome(
-                    ErrorCode.UNSUPPORTED,
-                    "this policy has only start, decide and learn, so its outcomes have no names; give reward= and "
-                    "cost=",
-                )
-            else:
-                outcome, values, given = copy_outcome(reward, cost), [0.0], [0]
+            values, given = parse_values(self._policy, reward, cost, signals)
         except InvalidOutcome:
             self._learned.statistics.refused += 1
             raise
@@ -351,10 +332,7 @@ class BaseAgent:
             given = [k for k in given if k not in late and queue.is_missing(index, k)]
         if given or not late:
             check_missing(queue, decision, index, given, self._get_played)
-            if ours is None:
-                played = self._get_played(index)
-                self.policy.learn(self._learned.state, played, outcome)  # dropped: only to raise errors now
-                self._own_outcomes[index] = outcome
+            self._policy.check_outcome(self._learned.state, self._get_played(index), values)
             queue.report(index, given, values)
             self._observe_costs(index, given)
             self._learn_due()
@@ -364,17 +342,17 @@ class BaseAgent:
     def _observe_costs(self, index: int, signals: Iterable[int]) -> None:
         """Give costs that were just reported or dropped to the sequential tests, which do not wait."""
         if self._observed_costs is not None and self._observed_costs.observe(index, signals):
-            self._observed_costs.record_alerts(self.policy, self._learned.statistics)
+            self._observed_costs.record_alerts(self._policy, self._learned.statistics)
 
     def _check_observed_costs(self) -> None:
         """Run the sequential tests on costs that were reported or dropped in bulk."""
         if self._observed_costs is not None and self._observed_costs.check():
-            self._observed_costs.record_alerts(self.policy, self._learned.statistics)
+            self._observed_costs.record_alerts(self._policy, self._learned.statistics)
 
     def _begin_tests_anew(self) -> None:
         """Let the tests of costs begin anew where a change was found."""
         if self._observed_costs is not None:
-            self._observed_costs.begin_anew_after_changes(self.policy, self._learned.statistics)
+            self._observed_costs.begin_anew_after_changes(self._policy, self._learned.statistics)
 
     def _learn_due(self) -> None:
         """Learn the buffered outcomes whose turn has come, in the order of the decisions."""
@@ -383,8 +361,7 @@ class BaseAgent:
             indices, taken = queue.take_due()
             self._learned.learn_rows(indices, queue.rows[indices - queue.base], taken)
         for index, group in queue.iter_due():
-            values = queue.select(index, group) if self._base_policy is not None else self._own_outcomes.pop(index)
-            self._learned.learn_row(index, self._get_played(index), values)
+            self._learned.learn_row(index, self._get_played(index), queue.select(index, group))
         if self._learned.statistics.changed:
             self._begin_tests_anew()
         if identity.rounds_by_id:
@@ -486,14 +463,12 @@ class BaseAgent:
             queue.played.pop(index, None)
             self._observe_costs(index, range(len(queue.names)))
             if index not in self._identity.registered_rounds:
-                is_own = self._base_policy is None
-                known = decision if isinstance(decision, Decision) and not is_own else played if is_own else None
-                self._learned.statistics.cancel_play(index, played.ray if known is None else known._position)
+                known = decision if isinstance(decision, Decision) else played
+                self._learned.statistics.cancel_play(index, known._position)
             self._learn_due()
 
     def _require_base_policy(self, what: str) -> BasePolicy:
         """Return the policy, or raise if it is not one of stagewise."""
-        if self._base_policy is None:
-            template = "this policy has only start, decide and learn; {what} for policies of stagewise"
-            raise InvalidProblem(ErrorCode.UNSUPPORTED, template, what=what)
-        return self._base_policy
+        if isinstance(self._policy, PolicyAdapter):
+            raise reject_adapter(what)
+        return self._policy

@@ -13,6 +13,7 @@ import numpy as np
 from stagewise.agent.changes import check_forget_costs, forget_costs
 from stagewise.agent.mismatch import build_mismatch_test
 from stagewise.agent.monitor import check_drift, check_marks, get_unwatched, play_safe, record_contradictions
+from stagewise.agent.policy_adapter import PolicyAdapter
 from stagewise.agent.pooling import record_falls
 from stagewise.agent.statistics import Statistics
 from stagewise.agent.storage import parse_count, parse_memory
@@ -28,7 +29,7 @@ from stagewise.records.reason import FallbackReason
 class LearnedState:
     """A policy with its memory, its statistics and the number of updates."""
 
-    def __init__(self, policy: Any, state: Any = None, statistics: Statistics | None = None) -> None:
+    def __init__(self, policy: BasePolicy, state: Any = None, statistics: Statistics | None = None) -> None:
         self._bind(policy)
         self.state = policy.start() if state is None else state
         self.update_count = 0
@@ -37,11 +38,9 @@ class LearnedState:
         self.mismatch = build_mismatch_test(policy) if state is None else None  # a snapshot is not tested
 
     def _bind(self, policy: Any) -> None:
-        """Use a policy; its own verbs, unless they only check a state that is trusted here."""
-        self.policy, is_ours = policy, isinstance(policy, BasePolicy)
-        is_checked = is_ours and type(policy).decide is BasePolicy.decide
+        """Use a policy; its own `decide`, unless that only checks a state that is trusted here."""
+        self.policy, is_checked = policy, type(policy).decide is BasePolicy.decide
         self._choose: Callable[..., Decision] = policy.choose if is_checked else policy.decide
-        self._learn: Callable[..., Any] = policy.learn_in_place if is_ours else policy.learn
 
     def decide(self, actions: Any, draw: RandomKey) -> Decision:
         """Choose as the policy does, but the safe action while an alert is open.
@@ -51,7 +50,7 @@ class LearnedState:
         policy, statistics, decision = self.policy, self.statistics, self._choose(self.state, actions, draw)
         cause = decision.reason_details
         contradicted = cause is not None and cause.reason is FallbackReason.ASSUMPTION_CONTRADICTED
-        if not (contradicted or statistics.alerts) or not isinstance(policy, BasePolicy):
+        if not (contradicted or statistics.alerts) or isinstance(policy, PolicyAdapter):
             return decision
         if contradicted:
             record_contradictions(policy, self.state, statistics, decision)
@@ -74,7 +73,7 @@ class LearnedState:
         if self.mismatch is not None and self.mismatch.needs_ends:
             self.learn_rows(np.array([index]), played.action[np.newaxis], values[np.newaxis])
             return
-        self.state = self._learn(self.state, played, values)
+        self.state = self.policy.learn_in_place(self.state, played, values)
         self.update_count += 1
         if self.mismatch is not None:
             self.mismatch.learn_row(played.action, values, index)
@@ -107,7 +106,7 @@ class LearnedState:
 
     def run_tests(self, at_once: bool = False) -> None:
         """Run the tests of drift and of mismatch that are due."""
-        memory: Any = getattr(self.state, "memory", None)  # a policy of your own may have none and is not tested
+        memory: Any = getattr(self.state, "memory", None)  # a policy of one's own may have none and is not tested
         check_drift(self.policy, memory, self.statistics, at_once)
         record_falls(self.policy, memory, self.statistics)
         if self.mismatch is not None:

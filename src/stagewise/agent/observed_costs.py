@@ -217,10 +217,10 @@ def to_unit_costs(policy: Any) -> tuple[list[float], list[float]]:
     return limits, [to_unit_cost(cost, sign) for cost, sign in zip(given.declared_safe, given.signs, strict=True)]
 
 
-def build_observed_costs(policy: BasePolicy | None, queue: OutcomeQueue) -> ObservedCosts | None:
+def build_observed_costs(policy: BasePolicy, queue: OutcomeQueue) -> ObservedCosts | None:
     """Return the tests of an agent's costs; None if their range is not declared or there are no limits."""
-    has_range = policy is not None and policy.has_parts and getattr(policy, "requires_unit_range", False)
-    return ObservedCosts(policy, queue) if has_range and policy is not None and policy.thresholds.names else None
+    has_range = policy.has_parts and policy.requires_unit_range
+    return ObservedCosts(policy, queue) if has_range and policy.thresholds.names else None
 
 
 def format_safe_cost_name(policy: Any, j: int) -> str:

@@ -65,6 +65,7 @@ class OutcomeQueue:
         windows: The windows of signals; signals without one are waited for until they are dropped.
         width: How many numbers `rows` keeps of each decision.
         first: The first signal that is reported; the turn of those before it is over from the start.
+        value_type: The type of the values; objects cannot be saved, and have no windows.
         in_order: Learn in the order of decisions; otherwise a group is due when its last signal is reported.
 
     Attributes:
@@ -104,9 +105,11 @@ class OutcomeQueue:
         width: int = 1,
         in_order: bool = True,
         first: int = 0,
+        value_type: Any = np.float64,
     ) -> None:
         self.names, self.groups, self.windows = tuple(names), tuple(map(tuple, groups)), tuple(windows)
         self.width, self.in_order, self.first, self.signals = width, in_order, first, range(first, len(names))
+        self.value_type = value_type
         self._open = bytes([DONE] * first + [MISSING] * (len(names) - first))  # the status of a new decision
         self.longest = max((window.length for window in self.windows), default=0)
         self.unbounded = [k for k in range(len(names)) if all(k != window.signal for window in self.windows)]
@@ -117,12 +120,14 @@ class OutcomeQueue:
         self.played: dict[int, Any] = {}
         self._touched: list[int] = []  # with in_order=False: decisions with new reports
         self._kept = 0  # the first decision whose turn is not over in every group
+        self._unchanged = 0  # no signal of the decisions from this one on was reported or dropped
         self._allocate(INITIAL_CAPACITY)
 
     def _allocate(self, capacity: int) -> None:
         shapes = {"rows": (self.width,), "values": (len(self.names),), "status": (len(self.names),)}
         for name, kind in TABLES.items():
-            setattr(self, name, np.zeros((capacity, *shapes.get(name, ())), dtype=kind))
+            stored = self.value_type if name == "values" else kind
+            setattr(self, name, np.zeros((capacity, *shapes.get(name, ())), dtype=stored))
         self.status[:, : self.first] = DONE
 
     @property
@@ -230,8 +235,9 @@ class OutcomeQueue:
         if not self.in_order:
             return self.is_open(index)
         heads = self.heads[self.first :] if self.first else self.heads
-        is_head = heads.count(index) == len(heads) and index < self.end
-        return is_head and self.status[index - self.base].tobytes() == self._open
+        if heads.count(index) != len(heads) or index >= self.end:
+            return False
+        return index >= self._unchanged or self.status[index - self.base].tobytes() == self._open
 
     def learn_whole(self, index: int, values: Any) -> None:
         """Count a decision as learned, whose signals were all missing and which is next."""
@@ -245,11 +251,14 @@ class OutcomeQueue:
             self.heads = [index + 1] * len(self.heads)
             self._kept = index + 1
         else:
+            self._unchanged = max(self._unchanged, index + 1)
             self._skip_completed()
 
     def report(self, index: int, signals: Iterable[int], values: Sequence[float]) -> None:
         """Buffer missing signals of a decision; `values` are those of all signals."""
         signals = list(signals)
+        if not signals:  # a late outcome; the tables may have left out its decision
+            return
         for k in signals:
             self.values[index - self.base, k] = values[k]
         self._change(index, signals, BUFFERED)
@@ -440,6 +449,7 @@ class OutcomeQueue:
         self._change(index, [k for k in self.groups[group] if row[k] == BUFFERED], DONE)
 
     def _change(self, index: int, signals: Sequence[int], status: int) -> None:
+        self._unchanged = max(self._unchanged, index + 1)
         row = self.status[index - self.base]
         before = row.tolist()
         for k in signals:
@@ -454,6 +464,7 @@ class OutcomeQueue:
         """Set the status of signals of decisions, each listed once; `only` where it is this one."""
         if not indices.size:
             return
+        self._unchanged = max(self._unchanged, int(indices.max()) + 1)
         before = self.status[indices - self.base]
         after = before.copy()
         for k in signals:
@@ -472,7 +483,7 @@ class OutcomeQueue:
 
     def select(self, index: int, group: int) -> Floats:
         """Return the values of a group's signals of a decision, NaN for the others."""
-        values, signals = np.full(len(self.names), np.nan), list(self.groups[group])
+        values, signals = np.full(len(self.names), np.nan, self.value_type), list(self.groups[group])
         values[signals] = self.values[index - self.base, signals]
         return values
 
@@ -520,7 +531,7 @@ class OutcomeQueue:
             raise InvalidProblem(ErrorCode.FILE_CORRUPT, "the stored outcome queue is inconsistent")
         self.base, self.end, self.heads, self.closed, self.late = low, end, heads, closed, late
         self.played, rows = dict(played), self.status[: end - low]
-        self._kept = self.oldest if self.in_order else low
+        self._kept, self._unchanged = self.oldest if self.in_order else low, end
         if not self.in_order:
             self._skip_completed()
         self.pending_count = int((rows == MISSING).any(axis=1).sum())

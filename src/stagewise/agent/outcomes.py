@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.agent.outcome_queue import BUFFERED, MISSING, UNDATED, OutcomeQueue, SignalWindow
+from stagewise.agent.policy_adapter import PolicyAdapter
 from stagewise.policies.policy import BasePolicy
 from stagewise.problem.checks import LARGEST, check_outcome
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
@@ -32,6 +33,13 @@ def parse_values(
     policy: BasePolicy, reward: Any, cost: Any, signals: Mapping[str, Any]
 ) -> tuple[list[float], list[int]]:
     """Return the values (1 + m) that are learned, 0 for those not given, and the indices of those given; or raise."""
+    if isinstance(policy, PolicyAdapter):
+        if signals or reward is ABSENT:
+            raise InvalidOutcome(
+                ErrorCode.UNSUPPORTED,
+                "this policy has only start, decide and learn, so its outcomes have no names; give reward= and cost=",
+            )
+        return policy.values(reward, None if cost is ABSENT else cost).tolist(), [0]
     names, given = policy.signal_names[policy.first_reported :], []
     complete = policy.placeholder_values  # valid values for the signals that are not given
     for name, value in signals.items():
@@ -100,11 +108,11 @@ def reject_late(queue: OutcomeQueue, windows: Mapping[str, OutcomeWindow], index
     )
 
 
-def parse_windows(policy: BasePolicy | None, windows: Any) -> tuple[dict[str, OutcomeWindow], list[SignalWindow]]:
+def parse_windows(policy: BasePolicy, windows: Any) -> tuple[dict[str, OutcomeWindow], list[SignalWindow]]:
     """Return the windows of a policy's signals by name, and as the queue uses them."""
     if windows is None:
         return {}, []
-    if policy is None:
+    if isinstance(policy, PolicyAdapter):
         raise InvalidProblem(
             ErrorCode.UNSUPPORTED, "this policy has only start, decide and learn; windows need a policy of stagewise"
         )

@@ -107,7 +107,8 @@ class Statistics:
     def get_track(self, name: str) -> DriftTrack:
         return self.tracks.setdefault(name, DriftTrack())
 
-    def record_decision(self, decision: Decision) -> None:
+    def record_decision(self, decision: Decision) -> int:
+        """Count a decision; return its index, −1 for the safe action beside a list."""
         if decision.reason_details is not None:
             self.safe_only_rounds += 1
         index = -1 if decision.action_index is None else decision.action_index
@@ -116,6 +117,7 @@ class Statistics:
             self.count_context(dict.fromkeys(decision._clipped, 1))
         if decision._round_result is not None:
             self.recent.append(decision)
+        return index
 
     def count_context(self, clipped: Mapping[str, int], refused: int = 0) -> None:
         """Count values that were clipped, and rows of logs that were left out."""

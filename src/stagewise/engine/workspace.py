@@ -85,16 +85,14 @@ def answer_size(m: int, d: int) -> int:
     return FIRST_COST + m + 2 * (m + 2) + d
 
 
-@kernel
-def get_pessimistic_costs(answer: Floats, m: int) -> Floats:
-    """Return the pessimistic costs (m,)."""
-    return answer[FIRST_COST : FIRST_COST + m]
+def get_played_action(layout: Ints, answer: Floats) -> Floats:
+    """Return the action that is played (d,), as a view of the answer."""
+    return answer[answer.size - layout.item(FEATURES) :]
 
 
-@kernel
-def get_played_point(answer: Floats, m: int) -> tuple[Floats, Floats]:
-    """Return the action that is played (d,), and the pessimistic costs (m,)."""
-    return answer[FIRST_COST + 3 * m + 4 :], answer[FIRST_COST : FIRST_COST + m]
+def get_pessimistic_costs(layout: Ints, answer: Floats) -> Floats:
+    """Return the pessimistic costs (m,), as a view of the answer."""
+    return answer[FIRST_COST : FIRST_COST + layout.item(LIMITS)]
 
 
 class DecisionViews(NamedTuple):
@@ -115,12 +113,6 @@ def get_decision_views(layout: Ints, answer: Floats) -> DecisionViews:
         answer[indices : indices + m + 2].view(INDEX_TYPE),
         answer[answer.size - layout[FEATURES] :],
     )
-
-
-@kernel
-def get_played_action(layout: Ints, answer: Floats) -> Floats:
-    """Return the action that is played (d,), a view of the answer."""
-    return answer[answer.size - layout[FEATURES] :]
 
 
 @kernel

@@ -112,6 +112,7 @@ def open_file(source: str | Path, id_column: Any) -> Any:
         raise InvalidFile.must_be_one_of(ErrorCode.FILE_WRONG_KIND, "the suffix of a table", path.suffix, TABLE_FILES)
     if not path.is_file():
         raise InvalidFile(ErrorCode.FILE_NOT_FOUND, "{path} does not exist", path=format_path(path))
+    check_last_line(path)
     try:
         if path.suffix.lower() == ".parquet":
             with path.open("rb") as file:
@@ -129,6 +130,16 @@ def open_file(source: str | Path, id_column: Any) -> Any:
     except BaseException as error:  # a panic of the reader is not an Exception
         verb = f"read as {path.suffix[1:]}"
         raise InvalidFile.cannot_be(ErrorCode.FILE_INVALID, path, verb, format_error(error)) from None
+
+
+def check_last_line(path: Path) -> None:
+    """Reject a CSV file that was not written to its end: a number that is cut off is another number."""
+    with path.open("rb") as file:
+        if path.suffix.lower() == ".csv" and file.seek(0, 2):
+            file.seek(-1, 2)
+            if file.read(1) not in b"\r\n":
+                template = "the last line of {path} has no end, so its last value may be cut off; end it with a newline"
+                raise InvalidFile(ErrorCode.FILE_INVALID, template, path=format_path(path))
 
 
 def write_batches(path: Path, batches: Iterable[Any]) -> None:

@@ -26,6 +26,7 @@ WEIGHTS = tuple(max(1.0, j - ALIKE + 2.0) ** -1.5 for j in range(TERMS))
 LOG_WEIGHTS = tuple(math.log(weight / sum(WEIGHTS)) for weight in WEIGHTS)
 STEPS = 6  # of Newton's method from outside: each iterate is a valid bound
 CLOSE = 1e-9
+NEARLY = 1.0 + 1e-12  # more than rounding can change
 
 
 @kernel
@@ -79,10 +80,15 @@ def refine(first: int, pulls: float, total: float, confidence: float, p: float, 
 
 @kernel
 def find_upper_start(pulls: float, total: float, confidence: float, known: float) -> float:
-    """Return the smallest of `known` and the points at which one term alone is 1/δ'."""
+    """Return the smallest of `known` and the points at which one term alone is 1/δ'.
+
+    As 1 − e^−x ≥ x/(1 + x), most exponentials need not be computed.
+    """
     p = known
     for j in range(TERMS):
-        p = min(p, -math.expm1(-(confidence - LOG_WEIGHTS[j] + ETAS[j] * total) / pulls) / FACTORS[j])
+        x = (confidence - LOG_WEIGHTS[j] + ETAS[j] * total) / pulls
+        if not x > NEARLY * p * FACTORS[j] * (1.0 + x):
+            p = min(p, -math.expm1(-x) / FACTORS[j])
     return p
 
 
@@ -92,7 +98,9 @@ def find_lower_start(pulls: float, total: float, confidence: float, known: float
     p = known
     for j in range(TERMS):
         eta, rise = -ETAS[TERMS + j], -FACTORS[TERMS + j]
-        p = max(p, math.expm1((eta * total + LOG_WEIGHTS[j] - confidence) / pulls) / rise)
+        x = (eta * total + LOG_WEIGHTS[j] - confidence) / pulls
+        if not x <= 0.0:
+            p = max(p, math.expm1(x) / rise)
     return p
 
 

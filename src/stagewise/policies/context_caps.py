@@ -357,6 +357,11 @@ class SafeContextPosteriorSampling(SafePolicy):
         return FIRST_NUMBER + self.context
 
     @cached_property
+    def _number_columns(self) -> tuple[slice, slice]:
+        """The index of the numbers in rows of all actions."""
+        return np.s_[:, FIRST_NUMBER : self.first_segment]
+
+    @cached_property
     def width(self) -> int:
         """The number of columns of a row."""
         return self.first_segment + self.segments + self.needs_times
@@ -375,10 +380,7 @@ class SafeContextPosteriorSampling(SafePolicy):
 
     def rows_for(self, context: ContextVector) -> Floats:
         """Return the rows (K, D) of all actions for one user."""
-        return self._fill_rows(context, self._template.copy())
-
-    def _fill_rows(self, context: ContextVector, rows: Floats) -> Floats:
-        """Write a user's columns into the rows of all actions, and return them."""
+        rows = self._template.copy()
         if context.features.size != self.context or context.segments.size != self.segments:
             text = "the context is {context}; this policy needs {needed}"
             raise InvalidActions(
@@ -388,17 +390,12 @@ class SafeContextPosteriorSampling(SafePolicy):
             beyond = context.features[~(np.abs(context.features) <= self.feature_bounds)][0]
             text = "the context holds {beyond:.15g}; every number must lie in [-1, 1], so rescale it"
             raise InvalidActions(ErrorCode.CONTEXT_OUT_OF_RANGE, text, beyond=beyond)
-        rows[:, FIRST_NUMBER : self.first_segment] = context.features
+        rows[self._number_columns] = context.features
         if self.segments:
             rows[:, self.first_segment : self.first_segment + self.segments] = context.segments
         if self.needs_times:
             rows[:, -1] = self.require_time(context)
         return rows
-
-    @cached_property
-    def _wide_template(self) -> Floats:
-        """The template of rows with one more column, for a proposal."""
-        return np.column_stack([self._template, np.zeros(self.actions)])
 
     def require_time(self, context: ContextVector) -> float:
         """Return the time of a context, or raise InvalidActions."""
@@ -477,19 +474,19 @@ class SafeContextPosteriorSampling(SafePolicy):
         return rows
 
     def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
-        proposal = actions.proposal if isinstance(actions, ContextVector) else None
-        if proposal is None:
-            rows, eligible = self.parse_offer(actions)
-            offered = rows
-        else:
-            offered, eligible = self._wide_template.copy(), actions.get_eligible(self.actions)
-            rows, offered[:, -1] = self._fill_rows(actions, offered[:, :-1]), proposal.values
-        result = self.get_rounds(proposal).play(state.memory, offered, eligible, draw)
+        proposal, rounds, span = None, self.rounds, self.reward_span
+        offered, eligible = self.parse_offer(actions)
+        if isinstance(actions, ContextVector) and actions.proposal is not None:
+            proposal = actions.proposal
+            rounds, span = self.get_rounds(proposal), self.get_reward_span(proposal)
+            rows, offered = offered, np.empty((self.actions, self.width + 1))
+            offered[:, :-1], offered[:, -1] = rows, proposal.values
+        result, thresholds = rounds.play(state.memory, offered, eligible, draw), self.display_thresholds
         decision = build_mixture_decision(
-            result, None, self.display_thresholds, draw.round,
-            names=self.names, kind=self.decision_type, span=self.get_reward_span(proposal), proposal=proposal,
+            result, None, thresholds, draw.round, names=self.names, kind=self.decision_type, span=span,
+            proposal=proposal,
         )  # fmt: skip
-        return attach_round(decision, result, state.memory, self.display_thresholds)
+        return attach_round(decision, result, state.memory, thresholds)
 
     def get_safe_action(self, decision: Decision) -> tuple[Any, int, float]:
         """Return the safe action for a decision's user."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Flags, Floats, Ints, as_python
-from stagewise.engine.layout import CERTIFIED, DIRECTIONAL, ENFORCES_LIMITS, LIMITS, OFFERS_SAFE, SAFE_INDEX, SWITCHES
+from stagewise.engine.layout import CERTIFIED, DIRECTIONAL, ENFORCES_LIMITS, OFFERS_SAFE, SAFE_INDEX, SWITCHES
 from stagewise.engine.limits import (
     CONTRADICTED,
     NO_BETTER_ACTION,
@@ -29,7 +29,6 @@ from stagewise.engine.workspace import (
     get_pessimistic_cost_rows,
     get_pessimistic_costs,
     get_played_action,
-    get_played_point,
     get_weights,
 )
 from stagewise.policies.contradictions import build_cause
@@ -67,8 +66,6 @@ PROPOSED_SHARE = "sampled from the proposal, played as far as its pessimistic co
 OPTIMISTIC = "sampled from the optimistic mixture; the regret of the posterior-sampling mixture is not certified"
 
 PESSIMISTIC_COST, SAFE_COST = as_python(compute_pessimistic_cost), as_python(compute_safe_cost)
-GET_COSTS, GET_PLAYED = as_python(get_pessimistic_costs), as_python(get_played_point)
-GET_PLAYED_ACTION = as_python(get_played_action)
 GET_COST_ROWS, MIXTURE_MEAN = as_python(get_pessimistic_cost_rows), as_python(compute_mixture_mean)
 WEIGHTED_MEAN, GET_WEIGHTS = as_python(compute_weighted_mean), as_python(get_weights)
 GET_PER_LIMIT, TERMS = as_python(get_per_limit), as_python(get_limit_terms)
@@ -152,13 +149,14 @@ def build_ray_decision(
     result: RoundResult, thresholds: Thresholds, round_: int, word: str = "ray", why: str | None = None
 ) -> Decision:
     """Return the decision of a kernel's answer; `why` describes the choice where the rule does not."""
-    code, answer, values = result.code, result.answer, thresholds.values
+    code, answer, _, layout, _, features, _, _ = result
     index, cause = (code, None) if code >= 0 else (None, CAUSES.get(-code))
     answer.setflags(False)  # type: ignore[call-arg]  # the decision keeps parts of it; a keyword takes twice as long
-    action, costs = GET_PLAYED(answer, values.size)
+    action, costs = get_played_action(layout, answer), get_pessimistic_costs(layout, answer)
     costs, reward = thresholds.to_user_units(costs), answer.item(OPTIMISTIC_REWARD)
-    decision = NEW(Decision, (action, index, answer.item(STEP), None, reward, costs, values, cause, round_, 0.0))
-    decision._table, decision._offered = NEW(RayBasis, (result, thresholds, word, why)), result.features
+    fields = action, index, answer.item(STEP), None, reward, costs, thresholds.values, cause, round_, 0.0
+    decision = NEW(Decision, fields)
+    decision._table, decision._offered = NEW(RayBasis, (result, thresholds, word, why)), features
     if answer.item(UNCACHED) != 0.0:
         decision._uncached = True
     return decision
@@ -256,16 +254,17 @@ class BoundedMixture(NamedTuple):
 
 def read_mixture(result: RoundResult) -> BoundedMixture:
     """Return the mixture of a kernel's answer."""
-    answer, layout, odds = result.answer, result.layout, np.empty(len(result.features) + 1)
+    _, answer, _, layout, _, features, _, _ = result
+    odds = np.empty(len(features) + 1)
     fill_probabilities(layout, answer, odds)
-    return NEW(BoundedMixture, (odds, answer.item(OPTIMISTIC_REWARD), GET_COSTS(answer, layout.item(LIMITS)), 0.0))
+    return NEW(BoundedMixture, (odds, answer.item(OPTIMISTIC_REWARD), get_pessimistic_costs(layout, answer), 0.0))
 
 
 def read_dense_mixture(result: RoundResult) -> BoundedMixture:
     """Return the mixture of a rule that writes the probability of every action."""
     layout, answer, odds = result.layout, result.answer, np.empty(len(result.features) + 1)
     fill_dense_probabilities(layout, GET_WEIGHTS(layout, len(result.features), result.scratch), odds)
-    return NEW(BoundedMixture, (odds, answer.item(OPTIMISTIC_REWARD), GET_COSTS(answer, layout.item(LIMITS)), 0.0))
+    return NEW(BoundedMixture, (odds, answer.item(OPTIMISTIC_REWARD), get_pessimistic_costs(layout, answer), 0.0))
 
 
 def sample_code(probabilities: Floats, lottery: float) -> int:
@@ -303,26 +302,26 @@ def build_mixture_decision(
     """
     if proposal is not None and not proposal.is_scores:
         blend, why = read_dense_mixture(result), PROPOSED_SHARE
-    played, code, features = read_mixture(result) if blend is None else blend, result.code, result.features
-    if action is None:  # the decision keeps a part of the answer, not of the whole workspace
-        result.answer.setflags(False)  # type: ignore[call-arg]  # by keyword it takes twice as long
-        action = GET_PLAYED_ACTION(result.layout, result.answer)
+    code, answer, _, layout, _, features, _, _ = result
+    played, (low, length), cause = read_mixture(result) if blend is None else blend, span, None
     index: int | None = int(code)
-    cause = None
+    probabilities, reward, costs, gap = played
+    if action is None:  # the decision keeps a part of the answer, not of the whole workspace
+        answer.setflags(False)  # type: ignore[call-arg]  # by keyword it takes twice as long
+        action = get_played_action(layout, answer)
     if code < 0:
-        safe_index = result.layout.item(SAFE_INDEX)
+        safe_index = layout.item(SAFE_INDEX)
         index = None if safe_index < 0 else safe_index
         cause = None if code == -SAFE_ACTION_DRAWN else CAUSES.get(-code)
-    costs, values = thresholds.to_user_units(played.pessimistic_cost), thresholds.values
-    reward = span[0] + span[1] * played.optimistic_reward
-    gap = span[1] * played.solver_gap if played.solver_gap else 0.0
-    decision = NEW(kind, (action, index, 1.0, played.probabilities, reward, costs, values, cause, round_, gap))
+    costs, reward, gap = thresholds.to_user_units(costs), low + length * reward, length * gap if gap else 0.0
+    fields = action, index, 1.0, probabilities, reward, costs, thresholds.values, cause, round_, gap
+    decision = NEW(kind, fields)
     decision._table = NEW(MixtureBasis, (result, played, blend is None, thresholds, why, names, span, proposal))
     if proposal is not None:
         decision._proposal = proposal
     elif features.shape[1]:
         decision._offered = features
-        if result.answer.item(UNCACHED) != 0.0:
+        if answer.item(UNCACHED) != 0.0:
             decision._uncached = True
     return decision
 

@@ -54,6 +54,10 @@ class PlayedAction(NamedTuple):
     step: float = 1.0
     safe: RoundSafeAction | None = None  # the safe action of its round, where the round named it
 
+    @property
+    def _position(self) -> int:
+        return self.ray
+
     @classmethod
     def from_decision(cls, decision: Decision) -> "PlayedAction":
         """Return the played action of a decision; without a position where its candidates are not cached."""
@@ -142,6 +146,7 @@ class BasePolicy:
     problem: Any = None  # the `Problem` that it plays, or None
     needs_times: bool = False  # a mean drifts, so that every decision has a time
     has_parts: ClassVar[bool] = True  # its memory consists of model blocks with diagnostics (`models.diagnostics`)
+    value_type: ClassVar[Any] = np.float64  # of an outcome's values
     why_unit_range: str = ""  # why outcomes must lie in [0, 1], and what to do; empty: they need not
 
     @property
@@ -222,12 +227,20 @@ class BasePolicy:
         values = self.values(outcome.reward, outcome.cost)
         return self.learn_in_place(self.cache_offered(before, decision), played, values)
 
+    def get_played(self, decision: Decision) -> Any:
+        """Return what `learn_in_place` needs to know of a decision."""
+        return PlayedAction.from_decision(decision)
+
+    def check_outcome(self, state: PolicyState, played: Any, values: Any) -> None:
+        """Raise where values cannot be learned; a policy of stagewise checks them when they are read."""
+
     def learn_in_place(self, state: PolicyState, played: PlayedAction, values: Floats) -> PolicyState:
         """Learn the reward and the signed costs (1 + m,) of a played action, in place where there is room."""
-        arrays = None if played.safe is None else self.get_round_arrays(played.safe)
+        (_, _, step, safe), before = played, state.memory
         features, index = self.locate(played)
-        memory = self.rounds.learn(state.memory, features, index, played.step, values, arrays)
-        return state if memory is state.memory else PolicyState(memory)
+        arrays = None if safe is None else self.get_round_arrays(safe)
+        memory = self.rounds.learn(before, features, index, step, values, arrays)
+        return state if memory is before else PolicyState(memory)
 
     def learn_log(self, state: PolicyState, actions: Any, values: Sequence[Floats] | Floats) -> PolicyState:
         """Learn a log as one batch: actions as `check_logged_actions` returns them, and their values (1 + m,)."""

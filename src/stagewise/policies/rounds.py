@@ -185,10 +185,10 @@ class Rounds:
         arrays: tuple[Ints, Floats] | None = None,
     ) -> RoundResult:
         """Run a round on these candidates (K, d); `arrays` are the layout and settings of a round of its own."""
-        (layout, settings), (count, dimension), (seed, run, round_) = arrays or self._arrays, features.shape, draw
-        needs = self.get_resources(memory, dimension, count)
-        answer, scratch = np.empty(needs.answer), np.empty(needs.scratch)
-        code = needs.decide(features, eligible, layout, settings, memory, answer, scratch, seed, run, round_)
+        (layout, settings), (count, dimension) = arrays or self._arrays, features.shape
+        decide, _, answer_size, scratch_size, _ = self.get_resources(memory, dimension, count)
+        answer, scratch = np.empty(answer_size), np.empty(scratch_size)
+        code = decide(features, eligible, layout, settings, memory, answer, scratch, *draw)
         return NEW(RoundResult, (code, answer, scratch, layout, settings, features, eligible, self.spec.models))
 
     def learn(
@@ -202,8 +202,8 @@ class Rounds:
     ) -> Floats:
         """Learn the outcome of an action, in place where there is room, and return the memory."""
         memory, (layout, settings) = memory if self.growth is None else self.enlarge(memory), arrays or self._arrays
-        needs = self.get_resources(memory, features.size, int(memory.item(CACHED)))
-        needs.learn(features, index, step, values, layout, settings, memory, np.empty(needs.work))
+        _, learn, _, _, work_size = self.get_resources(memory, features.size, int(memory.item(CACHED)))
+        learn(features, index, step, values, layout, settings, memory, np.empty(work_size))
         return memory
 
     def learn_rows(self, memory: Floats, features: Floats, indices: Ints, outcomes: Floats) -> Floats:
@@ -234,11 +234,11 @@ class Rounds:
     def get_resources(self, memory: Floats, dimension: int, count: int) -> RoundResources:
         """Return the kernels and array sizes of rounds of this size."""
         size = int(memory.item(CAPACITY)) if self._counts_points else dimension
-        found = self._resources.get((dimension, count, size))
-        if found is None:
+        try:
+            return self._resources[dimension, count, size]
+        except KeyError:
             found = get_round_resources(self.spec, self.layout.item(LIMITS), dimension, count, size)
-            self._resources[dimension, count, size] = found
-        return found
+            return self._resources.setdefault((dimension, count, size), found)
 
     def enlarge(self, memory: Floats) -> Floats:
         """Return the memory, enlarged where the next observation may need it."""

@@ -341,10 +341,23 @@ class Retention:
         now = store.now()
         if oldest is None or now / 1e6 - oldest < self.seconds + min(MAX_DELAY, self.seconds):
             return
+        self._check_clock(now)
         reason = f"--retention of {self.seconds / 86_400:.6g} days"
         removal = remove_old_rows(store, now - round(self.seconds * 1e6), SERVER_ACTOR, reason, self._pause)
         if removal is not None:
             log.warning("the rows up to seal %d are removed: %s", removal.seal, reason)
+
+    def _check_clock(self, now: int) -> None:
+        """Reject a removal up to a time in which nothing was written for longer than the age: a clock that is ahead."""
+        seal = self.server.store.last_seal_before(now - round(self.seconds * 1e6))
+        next_at = next((one.at for one in self.server.store.seals(seal.seal, 1)), now)
+        if seal.seal and next_at - seal.at > self.seconds * 1e6:
+            template = (
+                "nothing was written for {days:.6g} days after seal {seal}, longer than --retention: if the clock was "
+                "not set forward, remove the rows before with `stagewise store retain`"
+            )
+            days = (next_at - seal.at) / 86_400e6
+            raise StagewiseError(ErrorCode.OUT_OF_RANGE, template, days=days, seal=seal.seal)
 
     def _pause(self) -> None:
         if self._stop.wait(SERVING_PAUSE):

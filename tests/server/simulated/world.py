@@ -51,13 +51,19 @@ class Result(NamedTuple):
 
 
 class World:
-    """One schedule."""
+    """One schedule.
+
+    Attributes:
+        processes: How many there are beside each other.
+    """
+
+    processes = PROCESSES
 
     def __init__(self, seed: int, rng: random.Random, plant: str | None) -> None:
         self.rng, self.plant, self.history = rng, plant, History()
-        self.database = Database(rng)
+        self.database = self.build_database()
         self.database.cached = plant == "cache"
-        self.servers: list[DecisionServer | None] = [None] * PROCESSES
+        self.servers: list[DecisionServer | None] = [None] * self.processes
         self.crashes, self.is_calm, self.seed = 0, False, seed
 
     def now(self) -> float:
@@ -73,7 +79,9 @@ class World:
         first = self.start_process(steps=10**9)
         await self.boot(0, first)
         first.loses = LOST
-        running = [asyncio.create_task(self.live(place)) for place in range(PROCESSES)]
+        if self.processes == 1:  # it may die too
+            first.left = self.rng.randrange(20, 1500)
+        running = [asyncio.create_task(self.live(place)) for place in range(self.processes)]
         end = self.now() + SECONDS
         others = [self.client(who, end) for who in range(CLIENTS)]
         await asyncio.gather(*others, self.operate(end), self.disturb(end))
@@ -92,20 +100,28 @@ class World:
         """Return the stores of the processes that live."""
         return [server.store for server in self.servers if server is not None]
 
-    def start_process(self, steps: int | None = None) -> SimulatedStore:
+    def build_database(self) -> Any:
+        """Return what all processes share."""
+        return Database(self.rng)
+
+    def build_store(self, rng: random.Random, steps: int) -> Any:
+        """Return the store of a new process."""
+        return SimulatedStore(self.database, rng, steps)
+
+    def start_process(self, steps: int | None = None) -> Any:
         """Return the store of a new process, which dies after some steps."""
         rng = random.Random(self.rng.getrandbits(64))
         if steps is None:
             steps = 10**9 if self.is_calm or self.rng.random() < 0.4 else self.rng.randrange(20, 1500)
-        store = SimulatedStore(self.database, rng, steps)
-        is_first = self.servers.count(None) == PROCESSES and not self.crashes
+        store = self.build_store(rng, steps)
+        is_first = self.servers.count(None) == self.processes and not self.crashes
         store.loses = 0.0 if is_first or self.is_calm else LOST  # the first must start
         store.reads_controls = self.plant != "unread_controls"
         store.commits_first = self.plant != "early_answer"
         store.reserves = self.plant == "early_number"
         return store
 
-    async def boot(self, place: int, store: SimulatedStore) -> DecisionServer:
+    async def boot(self, place: int, store: Any) -> DecisionServer:
         """Start a server on a store."""
         server = build_server(store)
         await server.start()
@@ -247,7 +263,7 @@ def skip_seals(server: DecisionServer) -> None:
     server.learner.restore_fold = restored  # type: ignore[method-assign]
 
 
-def play(seed: int, plant: str | None = None) -> Result:
+def play(seed: int, plant: str | None = None, kind: type[World] = World) -> Result:
     """Play the schedule of a seed."""
     rng = random.Random(seed)
     with (
@@ -255,7 +271,7 @@ def play(seed: int, plant: str | None = None) -> Result:
         patch.object(learner_module, "SAVE_INTERVAL", 0.1),
         patch.object(learner_module, "SHARE_INTERVAL", 0.03),
     ):
-        world = World(seed, rng, plant)
+        world = kind(seed, rng, plant)
         violations = loop.run_until_complete(world.run())
         rows = world.database.connection.execute("SELECT * FROM events ORDER BY number").fetchall()
         seals = world.database.connection.execute("SELECT * FROM seals ORDER BY seal").fetchall()
@@ -264,12 +280,12 @@ def play(seed: int, plant: str | None = None) -> Result:
         return Result(seed, violations, world.database.rejected, decisions, world.crashes, digest)
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None, play: Any = play, plants: Sequence[str] = PLANTS) -> int:
     """Play seeds; print those whose schedule has a violation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("first", type=int)
     parser.add_argument("count", type=int)
-    parser.add_argument("--plant", choices=PLANTS)
+    parser.add_argument("--plant", choices=plants)
     parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args(words)
     seeds = range(options.first, options.first + options.count)

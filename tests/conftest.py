@@ -1,17 +1,24 @@
 """The lanes: `compiled` needs Numba, `long` takes more than a second; all but `compiled` run kernels as Python."""
 
+import gc
 import os
 import signal
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from _pytest.doctest import DoctestItem
+from hypothesis import HealthCheck, settings
 from tests.rewording import draw_word, reword
 
 # A kernel is compiled at its first call, in the test's process; `tests/engine/test_interpreted.py` is the exception.
 os.environ.setdefault("STAGEWISE_COMPILE", "always")
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 # A shell that runs the tests in the background makes them, and every command that they start, ignore Ctrl+C.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -82,6 +89,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return True
     compiling = marks.startswith("compiled ")
     return True if compiling and collection_path.match("test_*.py") and not may_be_compiled(collection_path) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage while tests are collected, nor among what was collected later: nearly all of it stays."""
+    gc.disable()
+    result = yield
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+    return result
 
 
 @pytest.hookimpl(tryfirst=True)

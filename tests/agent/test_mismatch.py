@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from tests.problem.refusal import refuses
-from tests.server.logs import Log, problem
 
 import stagewise as sw
 from stagewise.agent.health_findings import Check, Verdict
@@ -16,7 +14,6 @@ from stagewise.agent.statistics import Statistics
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.risk_score import NO_BUCKET
 from stagewise.records.reason import Contradiction
-from stagewise.server.state_fold import StateFold
 
 NAME = "mismatch of opt_out"
 
@@ -265,35 +262,6 @@ def test_problems_without_numbers_and_other_policies_are_not_tested() -> None:
         agent = sw.Agent(policy)
         assert agent._learned.mismatch is None
         assert not [one for one in agent.health() if one.check is Check.MISMATCH]
-
-
-def test_a_server_folds_the_same_halves_however_its_log_is_cut() -> None:
-    log, chance, places = Log(), np.random.default_rng(1), []
-    for i in range(350):
-        places.append(log.decide("offer", i, age=float(chance.uniform(0, 100))))
-        if i >= 30:
-            log.tell(
-                places[i - 30],
-                i,
-                click=float(chance.random() < 0.2),
-                opt_out=float(chance.random() < 0.2),
-                complaint=0.0,
-            )
-    assert log.events
-    folds = []
-    for size in (10_000, 1, 77):
-        fold = StateFold(problem(), 1)
-        for start in range(0, len(log.events), size):
-            fold.take(log.events[start : start + size])
-        folds.append(fold)
-    assert folds[0].learned.mismatch is not None
-    assert folds[0].learned.mismatch.limits[0].count > 300
-    assert folds[0].learned.mismatch.scores.since > 0
-    assert folds[0].encode() == folds[1].encode() == folds[2].encode()
-    again = StateFold(problem(), 1)
-    again.restore(folds[0].encode())
-    assert again.encode() == folds[0].encode()
-    assert msgspec.msgpack.decode(again.encode())["mismatch"]["since"][0] == folds[0].learned.mismatch.scores.since
 
 
 def test_rows_of_logs_have_no_index() -> None:

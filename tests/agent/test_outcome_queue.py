@@ -78,7 +78,7 @@ class Model:
         return sum(status in row["status"] for row in self.rows)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     groups=st.sampled_from(GROUPS), windows=windows, in_order=st.booleans(), bulk=st.booleans(),
     pairs=st.booleans(), steps=st.lists(STEP, max_size=60),

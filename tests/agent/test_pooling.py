@@ -61,7 +61,7 @@ def test_a_fall_is_a_warning_and_ends_pooling_for_its_action_alone(tmp_path: Pat
     agent.save(tmp_path / "agent.json")
     again = sw.Agent.load(tmp_path / "agent.json")
     assert again.health()[ALERT].details == details
-    again.learn_log_frame(draw_log(20_000, 2, falls=False))  # what is known to fall is not pooled again
+    again.learn_log_frame(draw_log(5_000, 2, falls=False))  # what is known to fall is not pooled again
     assert again.health()[ALERT].verdict is Verdict.WARNING
     assert again.policy.fits(again._learned.state.memory)
 

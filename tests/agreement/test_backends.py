@@ -122,7 +122,7 @@ QUICK: dict[tuple[int, str], dict[str, tuple[str, ...]]] = {
 ALL = [(m, where, baseline, ()) for m in (1, 3) for where in worlds(1) for baseline in baselines(1)]
 SOME = [(*case, baseline, names) for case, few in QUICK.items() for baseline, names in few.items()]
 COMPILED: list[tuple[int, str, str, tuple[str, ...]]] = [
-    (1, "rays, gaussian", "unknown", ("LC-LUCB", "OPLB", "CAPS")),
+    (1, "rays, gaussian", "unknown", ("CAPS",)),
     (3, "fresh rays, uniform", "reward unknown", ("LC-LUCB",)),
     (1, "fresh finite, rademacher", "at zero", ("OPLB",)),
 ]

@@ -62,7 +62,8 @@ def test_mixtures_for_users(name: str, segmented: bool) -> None:
     policy = kind(**options, mean_cost_bound=None, **settings)
     runs = play_both(policy, world, **PLAN)
     assert same(*runs)
-    safe = play_both(sw.AlwaysSafe(safe_action=SAFE, threshold=LIMITS), world, **PLAN)[1]
+    safest = sw.AlwaysSafe(safe_action=SAFE, threshold=LIMITS)
+    safe = sw.simulate(safest, world, runs=[3], seed=11, backend="python", **PLAN)
     assert not np.array_equal(runs[0].reward, safe.reward)
 
 
@@ -87,18 +88,6 @@ def test_rays_from_every_rounds_own_point(name: str) -> None:
     for actions in (sw.RandomRaySet(count=5, dimension=3, safe=0.2), *fixed):
         policy, world = points(STEPPING[name], actions)
         assert same(*play_both(policy, world, **PLAN)), actions
-
-
-def test_an_agent_by_hand_plays_the_run() -> None:
-    policy, world = points(sw.SafePosteriorSampling, sw.RandomRaySet(count=5, dimension=3, safe=0.2))
-    agent, rewards = sw.Agent(policy, seed=11), []
-    for t in range(ROUNDS):
-        decision = agent.decide(world.actions_in(sw.RandomKey(11, 0, t)))
-        rewards.append(world.means(decision.action)[0])
-        outcome = world.outcome(decision.action, sw.RandomKey(11, 0, t))
-        agent.learn(decision, reward=outcome.reward, cost=outcome.cost)
-    result = sw.simulate(policy, world, rounds=ROUNDS, runs=1, seed=11, record_points=ROUNDS, audit=True)
-    assert np.array_equal(result.reward[0], rewards)
 
 
 def test_a_contradiction_comes_in_the_same_round() -> None:

@@ -105,7 +105,8 @@ PRINTED = {
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 @pytest.mark.parametrize("words", PRINTED.values(), ids=PRINTED)
 def test_an_output_that_cannot_be_written_is_one_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
-    assert called("simulate", spec(tmp_path, SPEC), "--out", tmp_path / "out", "--quiet")[0] == 0
+    if words[-1] == "--quiet":
+        assert called("simulate", spec(tmp_path, SPEC), "--out", tmp_path / "out", "--quiet")[0] == 0
     line = [sys.executable, "-m", "stagewise.cli.main", *words]
     with open("/dev/full", "w", encoding="utf-8") as full_device:
         told: dict[str, Any] = {"stdout": full_device, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}

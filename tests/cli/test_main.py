@@ -158,30 +158,6 @@ def test_the_examples_are_accepted(path: Path) -> None:
         assert read_spec(path).policies
 
 
-def test_a_problem_is_simulated_from_a_file(tmp_path: Path) -> None:
-    text = """
-    [simulation]
-    rounds = 20
-    [problem]
-    action_names = ["nothing", "offer"]
-    safe_name = "nothing"
-    context = ["age"]
-    [problem.reward]
-    name = "click"
-    [problem.limits.opt_out]
-    at_most = 0.2
-    safe_bound = 0.1
-    model = "rates"
-    [world]
-    kind = "context"
-    features = "plain"
-    reward = [[0.1, 0.0], [0.2, 0.1]]
-    cost = [[0.05, 0.0], [0.1, 0.0]]
-    """
-    assert called("simulate", spec(tmp_path, text), "--out", tmp_path / "out", "--quiet")[0] == 0
-    assert sw.Result.load(tmp_path / "out").manifest["thresholds"] == {"opt_out": 0.2}
-
-
 def test_every_command_and_option_stands_in_its_document() -> None:
     document = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     for command in app.registered_commands:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats  # type: ignore[import-untyped, unused-ignore]
 
@@ -29,7 +29,6 @@ def standard_errors(value: float, variance: float, size: int) -> float:
     return abs(value) / math.sqrt(variance / size)
 
 
-@settings(deadline=None)  # the first call compiles
 @given(seeds, words, words, st.sampled_from(STREAMS), words)
 def test_the_seed_is_the_key_and_the_rest_is_the_counter(
     seed: int, run: int, round_: int, stream: int, pair: int
@@ -39,7 +38,6 @@ def test_the_seed_is_the_key_and_the_rest_is_the_counter(
     assert random_streams.uniform_pair(random_streams.to_signed_seed(seed), run, round_, stream, pair) == expected
 
 
-@settings(deadline=None)  # the first call compiles
 @given(words, words)
 def test_uniforms_use_52_bits_and_stay_inside_the_open_interval(high: int, low: int) -> None:
     value = random_streams.open_unit(high, low)
@@ -166,7 +164,6 @@ def test_quantiles_invert_the_distribution_function() -> None:
     np.testing.assert_allclose([quantile(probability) for probability in PROBABILITIES], expected, rtol=4e-15)
 
 
-@settings(deadline=None)  # the first call compiles
 @given(words, words)
 def test_quantiles_are_odd_about_one_half(high: int, low: int) -> None:
     probability = random_streams.open_unit(high, low)

@@ -5,7 +5,7 @@ import math
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import betaln
@@ -25,7 +25,6 @@ def beyond(p: float, pulls: float, mean: float, confidence: float) -> float:
     return float(betaln(ones + 0.5, zeros + 0.5) - betaln(0.5, 0.5)) - likelihood - confidence
 
 
-@settings(deadline=None)  # the first call compiles
 @given(PULLS, st.floats(1e-6, 1.0 - 1e-6), CONFIDENCE)
 def test_the_ends_are_where_the_mixture_reaches_one_over_delta(pulls: int, mean: float, confidence: float) -> None:
     low, high = compute_kl_interval(float(pulls), mean, confidence)
@@ -38,7 +37,6 @@ def test_the_ends_are_where_the_mixture_reaches_one_over_delta(pulls: int, mean:
             assert end > 1.0 - 1e-9
 
 
-@settings(deadline=None)  # the first call compiles
 @given(PULLS, st.floats(0.0, 1.0), CONFIDENCE)
 def test_an_interval_lies_in_the_unit_interval_around_the_mean(pulls: int, mean: float, confidence: float) -> None:
     low, high = compute_kl_interval(float(pulls), mean, confidence)

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stagewise.engine.random import philox
@@ -31,7 +31,6 @@ def test_known_answers(
 
 
 @pytest.mark.compiled
-@settings(deadline=None)  # the first call compiles
 @given(words, words, words, words, words, words)
 def test_the_sign_bit_is_never_seen(
     first: int, second: int, third: int, fourth: int, first_key: int, second_key: int

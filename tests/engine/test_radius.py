@@ -134,7 +134,7 @@ sizes = st.floats(1e-3, 1e3)
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(0, 80), sizes, sizes, sizes, sizes, st.floats(1e-9, 0.999)
 )

@@ -99,7 +99,7 @@ def test_the_step_is_a_real_cut_on_many_rays_and_the_whole_ray_on_some(baseline:
     assert np.mean(steps == 1.0) > 0.02
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.floats(-10.0, 10.0), st.floats(1e-9, 10.0))
 def test_a_straight_step_keeps_its_slack_and_cannot_be_longer(slope: float, slack: float) -> None:
     step = safe_step(slope, slack)
@@ -129,7 +129,7 @@ class Curve:
 seeds, shares = st.integers(0, 2**32 - 1), st.floats(0.01, 0.99)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(seeds, st.floats(0.0, 1.0))
 def test_the_width_along_a_ray_is_the_norm_there(seed: int, step: float) -> None:
     curve = Curve(seed)
@@ -138,7 +138,7 @@ def test_the_width_along_a_ray_is_the_norm_there(seed: int, step: float) -> None
     assert along == pytest.approx(direct, rel=1e-6, abs=1e-7 * max(curve.start_width, curve.end_width))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(seeds, st.floats(0.0, 1.0), shares)
 def test_the_width_between_two_planes_is_the_largest_product_there(seed: int, step: float, share: float) -> None:
     """The largest <x(s), v> over ‖v‖ ≤ 1 and |<x₀, v>| ≤ share ‖x₀‖, by its dual: min ‖x(s) − κx₀‖ + |κ| share ‖x₀‖."""
@@ -154,7 +154,7 @@ def test_the_width_between_two_planes_is_the_largest_product_there(seed: int, st
     assert kept <= compute_width_along(step, curve.start_width, curve.cross, curve.end_width) + 1e-9 * size
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(seeds, shares, shares)
 def test_between_two_planes_both_crossings_meet_their_limit(seed: int, share: float, part: float) -> None:
     curve = Curve(seed)
@@ -176,7 +176,7 @@ def test_between_two_planes_both_crossings_meet_their_limit(seed: int, share: fl
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(seeds, shares)
 def test_the_pessimistic_bound_meets_its_limit_where_it_first_crosses(seed: int, share: float) -> None:
     curve = Curve(seed)
@@ -189,7 +189,7 @@ def test_the_pessimistic_bound_meets_its_limit_where_it_first_crosses(seed: int,
     assert curve.bound(step, 1.0) == pytest.approx(limit, abs=1e-9 * size)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(seeds, shares)
 def test_the_optimistic_bound_meets_its_limit_where_it_last_crosses(seed: int, share: float) -> None:
     curve = Curve(seed)

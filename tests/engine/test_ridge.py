@@ -252,7 +252,7 @@ def test_only_the_lower_triangle_is_read() -> None:
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 8), st.integers(0, 60), st.sampled_from([1e-3, 1.0, 30.0]))
 def test_knowing_the_value_at_the_safe_action_only_narrows(seed: int, d: int, rounds: int, ridge: float) -> None:
     random = np.random.default_rng(seed)

@@ -3,6 +3,7 @@
 import ast
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,7 @@ def read() -> dict[str, list[dict[str, Any]]]:
     return content
 
 
+@cache
 def build() -> dict[str, list[dict[str, Any]]]:
     """Return what the golden file should hold; the data of its reasons stay as they are."""
     causes = [ReasonDetails.from_json((row["reason"], row["details"])) for row in read()["reasons"]]

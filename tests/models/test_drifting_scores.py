@@ -86,12 +86,11 @@ def test_rows_of_a_clock_that_is_behind_make_no_bound_younger() -> None:
 def test_where_means_do_fall_single_buckets_are_used() -> None:
     rows, values = make_rows(4000, [0.3, 0.02, 0.02, 0.02])
     pooled, single = (policy(pooled=number) for number in (1, 0))
-    ends = [
-        read_ends(made, made.learn_log(made.start(), rows, values).memory, rows[-1, 3]) for made in (pooled, single)
-    ]
+    memories = [made.learn_log(made.start(), rows, values).memory for made in (pooled, single)]
+    ends = [read_ends(made, memory, rows[-1, 3]) for made, memory in zip((pooled, single), memories, strict=True)]
     assert ends[0][0, 1] > 0.3
     assert ends[0][1, 1] < 0.15
-    memory = pooled.learn_log(pooled.start(), rows, values).memory
+    memory = memories[0]
     model, block = next(one for one in pooled.rounds.iter_blocks(memory) if one[0] == MOVING_SCORES)
     fall = model.diagnostics.list_falls(block, pooled.settings, memory)[0]
     assert (fall.action, fall[1]) == (1, 0)

@@ -164,7 +164,7 @@ def test_forgetting_leaves_the_epochs_that_began_since() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 40.0), st.floats(0.0, 1.0)), min_size=1, max_size=60), st.sampled_from(MODULI))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_bounds_hold_for_times_in_any_order(rows: list[tuple[float, float]], modulus: Drift) -> None:
     """No bound is below the least of the theorem's ends at the time of the newest row."""
     cell = Cell(modulus)

@@ -34,7 +34,7 @@ def test_the_reflection_is_orthonormal_at_awkward_places(safe: list[float]) -> N
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(coordinates, min_size=1, max_size=12).filter(lambda x: np.linalg.norm(x) > 1e-6))
 def test_the_reflection_is_orthonormal(safe: list[float]) -> None:
     check_reflection(np.array(safe))

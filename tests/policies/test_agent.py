@@ -47,31 +47,6 @@ def test_a_decision_uses_all_that_was_learned_and_nothing_else() -> None:
     assert not np.array_equal(third.action, first.action)
 
 
-def test_an_outcome_counts_once() -> None:
-    agent = Agent(ONE)
-    decision = agent.decide(np.eye(2))
-    agent.learn(decision, reward=0.5, cost=0.1)
-    before = remembered(agent)
-    for again in (decision, 0):
-        with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
-            agent.learn(again, reward=0.5, cost=0.1)
-    assert remembered(agent) == before
-
-
-def test_outcomes_that_never_come_can_be_given_up() -> None:
-    agent = Agent(ONE)
-    decisions = [agent.decide(np.eye(2)) for _ in range(4)]
-    agent.learn(decisions[0], reward=0.5, cost=0.1)
-    before = remembered(agent)[0]
-    assert agent.drop_pending(before_round=3) == 2
-    assert agent.pending_count == 1
-    assert remembered(agent)[0] == before
-    with refused(InvalidOutcome, ErrorCode.OUTCOME_ALREADY_KNOWN):
-        agent.learn(decisions[1], reward=0.5, cost=0.1)
-    agent.learn(3, reward=0.5, cost=0.1)
-    assert agent.drop_pending(agent.round) == 0
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("policy", [ONE, PULLS, WITH_ONE_COST["OPLB"]], ids=["LCLUCB", "OPB", "OPLB"])
 def test_threads_may_share_an_agent(policy: Any) -> None:
@@ -196,9 +171,3 @@ class ThreeVerbs:
 def test_what_is_no_policy_is_refused(policy: Any) -> None:
     with refused(InvalidProblem, ErrorCode.WRONG_TYPE):
         Agent(policy)
-
-
-def test_a_policy_with_the_verbs_asked_for_is_enough() -> None:
-    agent = Agent(ThreeVerbs())
-    agent.learn(agent.decide(None), reward=1.0)
-    assert agent.state.memory.tolist() == [1.0]

@@ -498,6 +498,7 @@ BAD_FRAMES: dict[str, tuple[dict[str, Any], dict[str, Any], ErrorCode]] = {
     "too few names": (LOG, {"action": "named", "names": NAMES[:2]}, ErrorCode.WRONG_TYPE),
     "an unknown name": (put("named", 3, "ofer"), {"action": "named", "names": NAMES}, ErrorCode.UNKNOWN_ACTION),
     "a name missing": (put("named", 4, None), {"action": "named", "names": NAMES}, ErrorCode.MISSING_VALUE),
+    "no column of rewards": (LOG, {"reward": None}, ErrorCode.MISSING_VALUE),
     "a context of arms": (LOG, {"context": ["age"]}, ErrorCode.CONFLICTING_SETTINGS),
     "no action": (LOG, {"action": None}, ErrorCode.CONFLICTING_SETTINGS),
 }
@@ -510,6 +511,7 @@ BAD_CONTEXTS: dict[str, tuple[Any, dict[str, Any], ErrorCode]] = {
     "an action": (LOG, {"action": "template"}, ErrorCode.CONFLICTING_SETTINGS),
     "missing": (put("age", 8, None), {}, ErrorCode.MISSING_VALUE),
     "lengths": ({**LOG, "paid": REWARDS[:9]}, {}, ErrorCode.WRONG_SHAPE),
+    "contexts of two lengths": ({**LOG, "age": REWARDS[:9]}, {}, ErrorCode.WRONG_SHAPE),
     "a table for a column": ({**LOG, "paid": np.ones((40, 2))}, {}, ErrorCode.WRONG_SHAPE),
     "a number for a column": ({**LOG, "paid": 0.5}, {}, ErrorCode.WRONG_SHAPE),
     "masked": ({**LOG, "paid": np.ma.masked_array(REWARDS)}, {}, ErrorCode.MISSING_VALUE),

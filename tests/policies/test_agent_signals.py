@@ -80,6 +80,10 @@ def whole(policy: Any) -> bytes:
 ORDERS = {
     "forwards": list(itertools.product(range(COUNT), SIGNALS)),
     "backwards": list(itertools.product(range(COUNT - 1, -1, -1), SIGNALS)),
+    "two now and the third later": [
+        *itertools.product(range(COUNT), ("wait", "reward")),
+        *((r, "spend") for r in range(COUNT)[::-1]),
+    ],
     "signal by signal": [(r, s) for s in ("wait", "reward", "spend") for r in (3, 1, 4, 0, 2)],
     "mixed": [tuple(p) for p in np.random.default_rng(4).permutation(list(itertools.product(range(COUNT), SIGNALS)))],
 }
@@ -91,18 +95,6 @@ def test_in_parts_and_in_any_order_the_same_is_learned_to_the_bit(policy: Any, o
     agent, decisions = started(policy)
     for round_, signal in order:
         tell(agent, decisions[int(round_)], str(signal))
-    assert (agent.pending_count, agent.buffered_count) == (0, 0)
-    assert agent.state.memory.tobytes() == whole(policy)
-
-
-@every
-def test_two_signals_now_and_the_third_later(policy: Any) -> None:
-    agent, decisions = started(policy)
-    for decision in decisions:
-        tell(agent, decision, "wait", "reward")
-    assert (agent.pending_count, agent.buffered_count) == (COUNT, 0 if policy.separate_models else COUNT)
-    for decision in decisions[::-1]:
-        agent.learn(decision.id, spend=value_of(decision.round, "spend"))
     assert (agent.pending_count, agent.buffered_count) == (0, 0)
     assert agent.state.memory.tobytes() == whole(policy)
 

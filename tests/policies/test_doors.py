@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.policies.agents import remembered
-from tests.policies.test_agent_files import put, rewritten, written
-from tests.policies.test_problem import USER, problem
+from tests.policies.test_agent_files import rewritten, written
+from tests.policies.test_problem import problem
 from tests.problem.refusal import refused, refuses
 
 import stagewise as sw
@@ -99,62 +98,6 @@ def test_what_only_ours_can_do_is_refused_of_others() -> None:
     refuses(lambda: Agent(sw.LCLUCB(**LINEAR)).decide(np.eye(2), only=[0]), InvalidActions, ErrorCode.WRONG_TYPE)
 
 
-USERS = {"age": [20], "tenure": [0], "country": ["NZ"], "action": ["offer"]} | {
-    "spend": [1],
-    "opt_out": [0],
-    "minutes": [30],
-}
-ARMS = sw.OPB(arms=2, safe_action=SafeAction(arm=0, reward=0.1, cost=0.0), threshold=0.2)
-FRAMES: dict[str, tuple[Any, dict[str, Any], dict[str, Any], Any, str]] = {
-    "no column of rewards": (
-        ARMS,
-        {"action": [0, 1], "cost": [0, 0]},
-        {"reward": None},
-        InvalidOutcome,
-        ErrorCode.MISSING_VALUE,
-    ),
-    "contexts of two lengths": (
-        sw.LCLUCB(**LINEAR),
-        {"x": [0.1, 0.2], "y": [0.1], "reward": [0.0, 0.0], "cost": [0.0, 0.0]},
-        {"context": ["x", "y"], "reward": "reward"},
-        InvalidOutcome,
-        ErrorCode.WRONG_SHAPE,
-    ),
-    "a problem's columns of two lengths": (
-        problem(),
-        {"age": [20, 30], "tenure": [0, 0], "country": ["NZ"] * 2, "action": ["offer"] * 2}
-        | {"spend": [1.0, 2.0], "opt_out": [0], "minutes": [30.0, 30.0]},
-        {},
-        InvalidOutcome,
-        ErrorCode.WRONG_SHAPE,
-    ),
-    "more outcomes than actions": (
-        problem(),
-        {"age": [20], "tenure": [0], "country": ["NZ"], "action": ["offer"]}
-        | {"spend": [1.0, 2.0], "opt_out": [0, 0], "minutes": [30.0, 30.0]},
-        {},
-        InvalidOutcome,
-        ErrorCode.WRONG_SHAPE,
-    ),
-    "costs that are no mapping": (problem(), USERS, {"costs": ["opt_out"]}, InvalidOutcome, ErrorCode.WRONG_TYPE),
-    "costs of no limit": (
-        problem(),
-        USERS,
-        {"costs": {"opt": "o"}},
-        InvalidOutcome,
-        ErrorCode.UNKNOWN_NAME,
-    ),
-}
-
-
-@pytest.mark.parametrize(("policy", "frame", "told", "kind", "part"), FRAMES.values(), ids=FRAMES)
-def test_frames(policy: Any, frame: dict[str, Any], told: dict[str, Any], kind: Any, part: str) -> None:
-    agent = Agent(policy)
-    before = remembered(agent)
-    refuses(lambda: agent.learn_log_frame(frame, **told), kind, part)
-    assert remembered(agent) == before
-
-
 @pytest.mark.parametrize("count", [-1, 0.5, True, "3"])
 def test_a_count_of_a_file_that_is_none(count: Any, tmp_path: Path) -> None:
     def change(content: dict[str, Any]) -> None:
@@ -189,8 +132,3 @@ def test_what_a_replica_played_is_learned_with_the_safe_action_of_its_round() ->
         own.learn(mine.round, reward=0.0, cost=0.9)
     assert np.array_equal(agent.state.memory, own.state.memory)
     assert agent.decide(rays).reason is sw.FallbackReason.ASSUMPTION_CONTRADICTED
-
-
-def test_a_user_is_still_decided_for_after_all_this() -> None:
-    assert Agent(problem()).decide(USER).action == "nothing"
-    assert put("seed", 1)({}) is None

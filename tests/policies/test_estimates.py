@@ -9,7 +9,6 @@ import pytest
 import stagewise as sw
 from stagewise.agent.decision_analysis import compute_estimates
 from stagewise.policies.problem import Problem
-from stagewise.policies.problem_policy import choose_batch
 
 SAID = Problem(
     action_names=["nothing", "digest", "offer"],
@@ -59,22 +58,6 @@ def test_every_limit_has_its_estimate_within_its_bound() -> None:
         assert limits["stars"].estimate >= limits["stars"].pessimistic_cost >= limits["stars"].threshold
         assert decision.to_dict()["limits"]["stars"]["estimate"] == limits["stars"].estimate
         assert decision.to_dict()["estimated_reward"] == decision.estimated_reward <= decision.optimistic_reward
-
-
-def test_many_users_at_once_have_the_same_estimates_to_the_bit() -> None:
-    agent, _ = taught()
-    policy: Any = agent.policy
-    users = [{"age": age, "country": country} for age in (20.0, 50.5, 97.0) for country in ("NZ", "FR", "CL")]
-    offers = [SAID.encode_context(user) for user in users]
-    draws = [sw.RandomKey(5, 1, round_) for round_ in range(len(users))]
-    together = choose_batch(policy, agent.state, offers, draws)
-    for offer, draw, told in zip(offers, draws, together, strict=True):
-        alone = policy.choose(agent.state, offer, draw)
-        assert told is not None
-        assert (told.estimated_reward, told.estimated_cost) == (
-            alone.estimated_reward,
-            list(alone.estimated_cost.values()),
-        )
 
 
 def test_learning_later_changes_no_estimate_of_a_decision() -> None:

@@ -24,7 +24,7 @@ def function_of_norm(kernel: Any, norm: float, random: np.random.Generator) -> t
 
 
 @pytest.mark.long
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 10**6),
     capacity=st.integers(1, 12),

@@ -12,7 +12,7 @@ from stagewise.engine.compile import Floats
 
 pytestmark = pytest.mark.long
 
-INSTANCES = 16
+INSTANCES = 8
 ROUNDING = 1e-9
 KNOWN = {
     "known": (True, True),

@@ -48,7 +48,7 @@ HOPES: dict[str, tuple[Any, str, tuple[Any, ...]]] = {  # instances, what is bes
 
 
 @pytest.mark.long
-@sized(16, 400)
+@sized(8, 400)
 @pytest.mark.parametrize("kind", HOPES)
 def test_a_decision_hopes_for_at_least_the_best(kind: str, size: int) -> None:
     (name, attribute, decided), excesses, bare = HOPES[kind], [], []
@@ -94,7 +94,7 @@ def before_mixing_back(
 
 
 @pytest.mark.long
-@sized(16, 400)
+@sized(8, 400)
 @pytest.mark.parametrize("name", LINEAR)
 def test_directional_oplb_hopes_for_at_least_the_best_mixture_before_it_mixes_back(name: str, size: int) -> None:
     excesses, bare = [], []
@@ -118,7 +118,7 @@ def test_directional_oplb_hopes_for_at_least_the_best_mixture_before_it_mixes_ba
 
 
 @pytest.mark.long
-@sized(16, 400)
+@sized(8, 400)
 @pytest.mark.parametrize("name", ARMS)
 def test_directional_opb_hopes_for_at_least_the_best_mixture_before_it_mixes_back(name: str, size: int) -> None:
     excesses, bare = [], []
@@ -195,7 +195,7 @@ RUNS = {
 @pytest.mark.long
 @pytest.mark.parametrize("kind", [LCLUCB, ROFUL, OPLB])
 @pytest.mark.parametrize("name", RUNS)
-@sized((3, 40, 25), (6, 80, 100))
+@sized((2, 40, 15), (6, 80, 100))
 def test_every_round_of_a_gaussian_run_is_optimistic_on_the_event(kind: Any, name: str, size: tuple[int, ...]) -> None:
     random, case = np.random.default_rng([SEED, *map(ord, name)]), RUNS[name]
     runs, rounds, least = size

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.policies.refusals import refused_with
 from tests.problem.refusal import refused, refuses
 
 import stagewise as sw
@@ -191,6 +190,21 @@ def test_problems_that_cannot_be_meant_are_refused(changes: dict[str, Any], word
 @pytest.mark.parametrize(
     ("make", "words"),
     [
+        (lambda: sw.Limit(at_most=0.02, model="rates"), [ErrorCode.UNKNOWN_SETTING, "write Limit(0.02, ...)"]),  # type: ignore[call-arg]
+        (lambda: sw.Limit(at_least=0.9, model="rates"), [ErrorCode.UNKNOWN_SETTING, "write Limit(AtLeast(0.9), ...)"]),  # type: ignore[call-arg]
+        (lambda: sw.Reward(nam="click"), [ErrorCode.UNKNOWN_SETTING, "did you mean 'name'?"]),  # type: ignore[call-arg]
+        (lambda: problem(contxt=["age"]), [ErrorCode.UNKNOWN_SETTING, "did you mean 'context'?"]),
+        (lambda: problem(limits={"x": sw.Limit(0.02, by="age")}), [ErrorCode.DUPLICATE_NAME]),
+        (
+            lambda: problem(limits={"x": sw.Limit(200, high=1000, safe_bound=500, model="rates")}),
+            [ErrorCode.SAFE_ACTION_OVER_LIMIT],
+        ),
+        (
+            lambda: problem(limits={"x": sw.Limit(sw.AtLeast(20), high=60, safe_bound=10, model="rates")}),
+            [ErrorCode.SAFE_ACTION_OVER_LIMIT],
+        ),
+        (lambda: sw.Limit(0.02, window=-7, model="rates"), [ErrorCode.OUT_OF_RANGE, "-7"]),
+        (lambda: sw.Agent("problem.toml"), [ErrorCode.WRONG_TYPE, "'problem.toml'"]),  # type: ignore[arg-type]
         (lambda: sw.Limit(0.1, low=1.0, high=0.0, model="rates"), [ErrorCode.OUT_OF_RANGE]),
         (lambda: sw.Limit(0.1, safe_bound=2.0, model="rates"), [ErrorCode.OUT_OF_RANGE]),
         (lambda: sw.Limit(0.1, window="7 fortnights", model="rates"), [ErrorCode.INVALID_TIME]),
@@ -226,6 +240,12 @@ def test_declarations_that_cannot_be_meant_are_refused(make: Any, words: list[st
         (USER | {"agee": 1.0}, None, [ErrorCode.UNKNOWN_CONTEXT_FIELD, "'agee'", "did you mean 'age'"]),
         (USER | {"age": 200.0}, None, [ErrorCode.CONTEXT_OUT_OF_RANGE]),
         (USER | {"age": float("nan")}, None, [ErrorCode.MISSING_CONTEXT_FIELD, "age"]),
+        (USER | {"age": np.float32("nan")}, None, [ErrorCode.MISSING_CONTEXT_FIELD]),
+        (USER | {"age": None}, None, [ErrorCode.MISSING_CONTEXT_FIELD]),
+        (USER | {"country": None}, None, [ErrorCode.MISSING_CONTEXT_FIELD]),
+        (USER | {"country": float("nan")}, None, [ErrorCode.MISSING_CONTEXT_FIELD]),
+        (USER | {"country": np.float32(1.5)}, None, [ErrorCode.WRONG_TYPE]),
+        (USER | {"tenure": np.float32(1.5)}, None, [ErrorCode.CONTEXT_OUT_OF_RANGE]),
         (USER | {"age": "old"}, None, [ErrorCode.WRONG_TYPE, "age"]),
         (USER | {"country": 1.5}, None, [ErrorCode.WRONG_TYPE, "country"]),
         ([30.0, 0.1, 4.0], None, [ErrorCode.WRONG_TYPE]),
@@ -246,14 +266,18 @@ def test_contexts_are_checked_by_name_in_every_call_and_nothing_changes(user: An
         ({"clik": True}, [ErrorCode.UNKNOWN_SIGNAL, "clik", "spend"]),
         ({"spend": 31.0}, [ErrorCode.OUTCOME_OUT_OF_RANGE, "31"]),
         ({"opt_out": 2.0}, [ErrorCode.OUTCOME_OUT_OF_RANGE, "percentage"]),
+        ({"spend": 1.0, "opt_out": 10**400}, [ErrorCode.OUT_OF_RANGE]),
+        ({"spend": 1.0, "opt_out": "yes"}, [ErrorCode.WRONG_TYPE]),
+        ({"reward": {"spend": 1.0, "opt_out": 0}}, [ErrorCode.WRONG_TYPE]),
         ({}, [ErrorCode.OUTCOME_MISSING]),
     ],
 )
 def test_outcomes_are_checked_by_name_and_nothing_changes(signals: dict[str, Any], words: list[str]) -> None:
     agent = sw.Agent(problem(), seed=1)
-    decision = agent.decide(USER)
+    decision, before = agent.decide(USER), agent.state.memory
     refuses(lambda: agent.learn(decision.id, **signals), sw.InvalidOutcome, *words)
     assert (agent.pending_count, agent.buffered_count) == (1, 0)
+    assert np.array_equal(agent.state.memory, before)
 
 
 @pytest.mark.parametrize("seen", [(True, False), (1, 0), (1.0, 0.0), (np.bool_(True), np.float32(0.0))])
@@ -272,15 +296,3 @@ def test_an_outcome_by_name_is_the_same_whole_and_signal_by_signal(seen: Any) ->
         apart.learn(other.id, click=seen[0])
     assert np.array_equal(whole.state.memory, apart.state.memory)
     assert (whole.pending_count, whole.buffered_count) == (apart.pending_count, apart.buffered_count) == (0, 0)
-
-
-@pytest.mark.parametrize("bad", [{"opt_out": 1.5}, {"opt_out": "no"}, {"opt_out": 10**400}, {"opt_uot": 1.0}])
-def test_a_bad_outcome_by_name_is_refused_and_counted_and_nothing_changes(bad: Any) -> None:
-    told = {"reward": sw.Reward("click"), "limits": {"opt_out": sw.Limit(0.4, safe_bound=0.1, model="rates")}}
-    agent = sw.Agent(sw.Problem(action_names=["nothing", "offer"], safe_name="nothing", **told), seed=3)
-    decision, before = agent.decide(), agent.state.memory
-    codes = ErrorCode.OUTCOME_OUT_OF_RANGE, ErrorCode.OUT_OF_RANGE, ErrorCode.UNKNOWN_SIGNAL, ErrorCode.WRONG_TYPE
-    with refused_with(sw.InvalidOutcome, *codes, names="opt"):
-        agent.learn(decision.id, click=1.0, **bad)
-    assert np.array_equal(agent.state.memory, before)
-    assert agent.pending_count == 1

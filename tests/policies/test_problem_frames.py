@@ -54,13 +54,6 @@ def test_a_report_tells_what_the_log_averages() -> None:
         assert estimate == pytest.approx(FRAME["spend"][done == name].mean())
 
 
-def test_two_limits_do_not_read_one_column() -> None:
-    agent = sw.Agent(problem(), seed=1)
-    refuses(
-        lambda: agent.learn_log_frame(FRAME, costs={"opt_out": "minutes"}), sw.InvalidOutcome, ErrorCode.DUPLICATE_NAME
-    )
-
-
 def test_columns_of_other_names_are_mapped() -> None:
     renamed = {name.upper(): column for name, column in FRAME.items()}
     agent, other = sw.Agent(problem(), seed=1), sw.Agent(problem(), seed=1)
@@ -83,27 +76,35 @@ def test_the_order_of_a_logs_rows_gives_no_segment_more_of_delta() -> None:
     assert one == pytest.approx(other, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("changes", "kind", "words"),
-    [
-        (
-            {"action": ["nothing"] * (COUNT - 1) + ["offr"]},
-            sw.InvalidActions,
-            [ErrorCode.INVALID_ROW],
-        ),
-        ({"spend": [31.0] * COUNT}, sw.InvalidOutcome, [ErrorCode.INVALID_ROW]),
-        ({"age": [200.0] * COUNT}, sw.InvalidActions, [ErrorCode.INVALID_ROW]),
-        ({"age": [20.0]}, sw.InvalidOutcome, [ErrorCode.WRONG_SHAPE]),
-        ({"tenure": [None] * COUNT}, sw.InvalidActions, [ErrorCode.INVALID_ROW]),
-        ({"minutes": None}, sw.InvalidOutcome, [ErrorCode.COLUMN_MISSING]),
-        ({"country": [1.5] * COUNT}, sw.InvalidActions, [ErrorCode.INVALID_ROW]),
-    ],
-)
-def test_a_frame_that_cannot_be_meant_changes_nothing(changes: dict[str, Any], kind: Any, words: list[str]) -> None:
+OUTCOME, ACTIONS = sw.InvalidOutcome, sw.InvalidActions
+BAD: list[tuple[dict[str, Any], dict[str, Any], Any, list[Any]]] = [
+    ({"action": [*FRAME["action"][1:], "offr"]}, {}, ACTIONS, [ErrorCode.INVALID_ROW, COUNT - 1]),
+    ({"age": [200.0] * COUNT}, {}, ACTIONS, [ErrorCode.INVALID_ROW]),
+    ({"tenure": [None] * COUNT}, {}, ACTIONS, [ErrorCode.INVALID_ROW]),
+    ({"country": [None] * COUNT}, {}, ACTIONS, [ErrorCode.INVALID_ROW, 0]),
+    ({"country": [1.5] * COUNT}, {}, ACTIONS, [ErrorCode.INVALID_ROW]),
+    ({"spend": [31.0] * COUNT}, {}, OUTCOME, [ErrorCode.INVALID_ROW]),
+    ({"opt_out": [2.0] * COUNT}, {}, OUTCOME, [ErrorCode.INVALID_ROW]),
+    ({"opt_out": ["yes"] * COUNT}, {}, OUTCOME, [ErrorCode.COLUMN_WRONG_TYPE]),
+    ({"age": [20.0]}, {}, OUTCOME, [ErrorCode.WRONG_SHAPE]),
+    ({"opt_out": [0]}, {}, OUTCOME, [ErrorCode.WRONG_SHAPE]),
+    ({"action": None}, {}, ACTIONS, [ErrorCode.COLUMN_MISSING]),
+    ({"age": None}, {}, ACTIONS, [ErrorCode.COLUMN_MISSING]),
+    ({"spend": None}, {}, OUTCOME, [ErrorCode.COLUMN_MISSING]),
+    ({"minutes": None}, {}, OUTCOME, [ErrorCode.COLUMN_MISSING]),
+    ({}, {"names": ["a"]}, ACTIONS, [ErrorCode.UNUSED_SETTING]),
+    ({}, {"costs": ["opt_out"]}, OUTCOME, [ErrorCode.WRONG_TYPE]),
+    ({}, {"costs": {"opt": "o"}}, OUTCOME, [ErrorCode.UNKNOWN_NAME]),
+    ({}, {"costs": {"opt_out": "minutes"}}, OUTCOME, [ErrorCode.DUPLICATE_NAME]),
+]
+
+
+@pytest.mark.parametrize(("changes", "told", "kind", "words"), BAD)
+def test_a_frame_that_cannot_be_meant_changes_nothing(changes: Any, told: Any, kind: Any, words: list[Any]) -> None:
     agent = sw.Agent(problem(), seed=1)
     before = agent.state.memory
     frame = {name: column for name, column in (FRAME | changes).items() if column is not None}
-    refuses(lambda: agent.learn_log_frame(frame), kind, *words)
+    refuses(lambda: agent.learn_log_frame(frame, **told), kind, *words)
     assert np.array_equal(before, agent.state.memory)
 
 

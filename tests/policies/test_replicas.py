@@ -395,14 +395,6 @@ def test_an_id_of_ones_own_that_a_crash_lost_does_not_answer_what_was_registered
         one.learn(0, reward=0.1, cost=0.1)
 
 
-def test_what_waits_is_told_by_the_replicas_ids() -> None:
-    agent = Agent(ONE, seed=3)
-    decision = Replica(agent.replica_snapshot(), name="a").decide(np.eye(2))
-    agent.register_decision(decision)
-    agent.decide(np.eye(2))
-    assert agent.pending_summary()["cost"].oldest == decision.id
-
-
 def test_outcomes_of_a_decision_that_was_not_registered_are_refused() -> None:
     agent = Agent(ONE)
     decision = Replica(agent.replica_snapshot(), name="a").decide(np.eye(2))

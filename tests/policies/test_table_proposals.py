@@ -108,7 +108,7 @@ SCORE = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, -20.0, 49.5, math.
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@settings(max_examples=12, deadline=None, phases=NO_SHRINKING)
+@settings(max_examples=12, phases=NO_SHRINKING)
 @given(rows=st.lists(st.tuples(WEIGHT, WEIGHT, SCORE, SCORE), min_size=1, max_size=20))
 def test_every_row_is_decided_as_alone(name: str, rows: list[tuple[float, ...]]) -> None:
     problem, users, columns = PROBLEMS[name], build_users(len(rows)), list(zip(*rows, strict=True))

@@ -262,7 +262,7 @@ OUTCOME = st.fixed_dictionaries({
 })  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     outcomes=st.lists(OUTCOME, min_size=1, max_size=60), windows=st.booleans(),
     order=st.sampled_from(["decision", "arrival"]), few=st.sampled_from([0, 10**9]),

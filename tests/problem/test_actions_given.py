@@ -219,7 +219,7 @@ def test_any_finite_targets_are_met_with_a_safe_and_finite_decision(kind: Any, k
     state = learner.state
     table = st.lists(st.lists(st.floats(-1e99, 1e99), min_size=2, max_size=2), min_size=1, max_size=4)
 
-    @settings(deadline=None, max_examples=200)
+    @settings(max_examples=200)
     @given(table, st.integers(0, 1000))
     def check(targets: list[list[float]], seed: int) -> None:
         try:

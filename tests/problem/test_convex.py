@@ -46,7 +46,7 @@ sets = st.builds(random_set, st.sampled_from(KINDS), st.integers(1, 4), st.integ
 
 @pytest.mark.long
 @given(sets, st.integers(0, 10_000))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_ray_leaves_the_set_where_reach_says(actions: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     d = actions.dimension
@@ -63,7 +63,7 @@ def test_a_ray_leaves_the_set_where_reach_says(actions: Any, seed: int) -> None:
 
 
 @given(sets, st.integers(0, 10_000))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_point_of_the_set_beats_the_support(actions: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     directions = rng.normal(size=(5, actions.dimension))
@@ -75,7 +75,7 @@ def test_no_point_of_the_set_beats_the_support(actions: Any, seed: int) -> None:
 
 
 @given(sets, st.integers(0, 10_000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_what_is_outside_is_pulled_in_and_what_is_inside_stays(actions: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     points = actions.middle + rng.normal(size=(20, actions.dimension)) * rng.uniform(0.01, 5.0, size=(20, 1))
@@ -105,7 +105,7 @@ def test_half_spaces_of_a_box_have_its_corners(d: int) -> None:
 
 @pytest.mark.long
 @given(st.integers(2, 4), st.integers(0, 10_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_vertices_of_half_spaces_obey_them_and_contain_every_point_that_does(d: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     sides = np.vstack([np.eye(d), -np.eye(d), rng.normal(size=(3, d))])

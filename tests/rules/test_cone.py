@@ -99,7 +99,7 @@ def test_a_solver_that_answers_rubbish_is_survived(monkeypatch: pytest.MonkeyPat
     assert best.bound >= best_value(columns, gains) - 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 10**6),
     st.lists(st.floats(-5.0, 5.0), min_size=3, max_size=3),
@@ -112,7 +112,7 @@ def test_any_prices_give_a_bound(seed: int, prices: list[float], pull: list[floa
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 10**6), st.booleans(), st.lists(st.floats(0.0, 1.0), min_size=8, max_size=8))
 def test_mixing_back_ends_within_the_limits_and_no_earlier_than_it_must(
     seed: int, known: bool, weights: list[float]

@@ -72,7 +72,7 @@ def feasible(optimistic_problem: OptimisticProblem, points: np.ndarray) -> np.nd
     st.integers(1, 2),
     st.sampled_from([1.0, -1.0]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_feasible_point_is_above_the_bound(seed: int, kind: int, d: int, m: int, norms: int, sign: float) -> None:
     rng = np.random.default_rng(seed)
     optimistic_problem, actions = problem(rng, d, m, norms, sign), random_set(rng, kind, d)
@@ -85,7 +85,7 @@ def test_no_feasible_point_is_above_the_bound(seed: int, kind: int, d: int, m: i
 
 
 @given(st.integers(0, 100_000), st.integers(1, 4), st.integers(0, 2), st.integers(1, 2))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_dual_value_bounds_whatever_the_multipliers(seed: int, d: int, m: int, norms: int) -> None:
     """A solver that stops anywhere leaves a valid bound behind."""
     rng = np.random.default_rng(seed)
@@ -110,7 +110,7 @@ def test_a_solver_that_fails_leaves_a_valid_bound(kind: int, norms: int, monkeyp
 
 
 @given(st.integers(0, 100_000), st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_where_no_limit_binds_the_bound_over_vertices_is_the_maximum(seed: int, d: int) -> None:
     rng = np.random.default_rng(seed)
     optimistic_problem, actions = problem(rng, d, 0, 1, 1.0), random_set(rng, 3, d)
@@ -121,7 +121,7 @@ def test_where_no_limit_binds_the_bound_over_vertices_is_the_maximum(seed: int, 
 
 
 @given(st.integers(0, 100_000), st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_without_widths_the_bound_is_the_maximum(seed: int, d: int) -> None:
     """Linear under linear limits: then the relaxation is the problem."""
     rng = np.random.default_rng(seed)
@@ -146,7 +146,7 @@ def test_a_box_of_too_many_corners_is_bounded_too() -> None:
 
 @pytest.mark.compiled
 @given(st.integers(0, 100_000), st.integers(0, 3), st.integers(1, 4), st.integers(0, 3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_true_optimum_is_attained_and_not_exceeded(seed: int, kind: int, d: int, m: int) -> None:
     rng = np.random.default_rng(seed)
     actions, reward, costs = random_set(rng, kind, d), rng.normal(size=d), rng.normal(size=(m, d))

@@ -106,7 +106,7 @@ def desk(path: str, body: Any) -> Said:
     return 200, told if isinstance(body, list) else told[0]
 
 
-def waited(until: Callable[[], bool], seconds: float = 5.0) -> bool:
+def waited(until: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Wait until something is so; say whether it is."""
     end = time.monotonic() + seconds
     while not until() and time.monotonic() < end:

@@ -53,14 +53,14 @@ def user(id_: str | None = None, **changes: Any) -> DecisionRequest:
 
 async def soon(what: Callable[[], Any]) -> None:
     """Wait until something is true."""
-    for _ in range(1000):
+    for _ in range(6000):
         if what():
             return
         await asyncio.sleep(0.01)
     raise AssertionError("it never came true")
 
 
-async def learned(server: DecisionServer, seconds: float = 10.0) -> None:
+async def learned(server: DecisionServer, seconds: float = 60.0) -> None:
     """Wait until everything in the log is learned."""
     for _ in range(int(seconds * 100)):
         if all(server.experiment(name).snapshot == server.store.head(name).seq for name in server.experiments()):

@@ -154,11 +154,13 @@ class Shop:
         return True
 
 
-def test_a_night_is_no_silence() -> None:
+@pytest.mark.parametrize(("waiting", "hours"), [(200, 8), (0, 2)], ids=["a night", "a server that was down"])
+def test_a_pause_is_no_silence(waiting: int, hours: int) -> None:
+    """Nobody could tell a server that was down anything: what is told when it is back counts."""
     shop = Shop()
     shop.open(2000)
-    shop.open(200, None)
-    shop.now += 8 * 3600 * SECOND
+    shop.open(waiting, None)
+    shop.now += hours * 3600 * SECOND
     shop.open(900)
     assert shop.never_alarmed()
     shop.open(1500, told=False)
@@ -169,15 +171,6 @@ def test_an_action_that_is_not_played_for_a_while_is_not_silent() -> None:
     shop = Shop()
     shop.open(2000)
     shop.open(3600, "nothing")
-    shop.open(900)
-    assert shop.never_alarmed()
-
-
-def test_a_server_that_was_down_gives_decisions_their_time_when_it_is_back() -> None:
-    """Nobody could tell it anything meanwhile: what is told when it is back counts."""
-    shop = Shop()
-    shop.open(2000)
-    shop.now += 2 * 3600 * SECOND  # 120 decisions wait for what is told late
     shop.open(900)
     assert shop.never_alarmed()
 

@@ -179,16 +179,14 @@ async def test_outcomes_come_in_parts_and_each_counts_once(tmp_path: Path) -> No
         ({"click": float("nan")}, ErrorCode.OUTCOME_OUT_OF_RANGE),
     ],
 )
-def test_an_invalid_outcome_changes_nothing(tmp_path: Path, values: dict[str, object], code: ErrorCode) -> None:
-    async def run() -> None:
-        async with serve_problem(tmp_path) as server:
-            await server.decide(NAME, user("u-1"))
-            before = server.store.head(NAME)
-            with refused(InvalidOutcome, code):
-                await server.learn(NAME, OutcomeUpdate("u-1", values))  # type: ignore[arg-type]
-            assert server.store.head(NAME) == before
-
-    asyncio.run(run())
+@played
+async def test_an_invalid_outcome_changes_nothing(tmp_path: Path, values: dict[str, object], code: ErrorCode) -> None:
+    async with serve_problem(tmp_path) as server:
+        await server.decide(NAME, user("u-1"))
+        before = server.store.head(NAME)
+        with refused(InvalidOutcome, code):
+            await server.learn(NAME, OutcomeUpdate("u-1", values))  # type: ignore[arg-type]
+        assert server.store.head(NAME) == before
 
 
 @played
@@ -388,12 +386,12 @@ async def test_costs_above_their_limit_trip_the_server_by_itself(tmp_path: Path)
                 break
             await server.learn(NAME, OutcomeUpdate(f"u-{i}", {"click": 0, "opt_out": 1, "complaint": 0}))
         await learned(server)
-        await asyncio.sleep(0.2)
+        await soon(lambda: server.experiment(NAME).killed)
         made = await server.decide(NAME, user("after"))
         assert made.mode == "killed"
         assert made.reason == "tripped"
         await server.resume(NAME, "ada", "the feed was wrong")
-        await asyncio.sleep(0.2)
+        await soon(lambda: server.experiment(NAME).killed is None)
         assert (await server.decide(NAME, user("later"))).mode == "live"
 
 

@@ -39,6 +39,19 @@ def test_a_fold_does_not_depend_on_how_the_log_is_cut() -> None:
     assert folded(log, (7, 3, 150)).encode() == whole.encode()
 
 
+def test_tests_that_begin_anew_after_a_change_do_not_depend_on_how_the_log_is_cut() -> None:
+    jumps = problem(limits={"opt_out": sw.Limit(0.05, safe_bound=0.001, model="rates", drift="jumps")})
+    log, rng = Log(), np.random.default_rng(0)
+    for i in range(400):
+        place, opt_out = log.decide("offer", i * DAY), float(rng.random() < (0.01 if i < 200 else 0.4))
+        log.tell(place, i * DAY + 1, click=0.0, opt_out=opt_out)
+    whole = folded(log, (10_000,), jumps)
+    assert "change of opt_out" in whole.learned.statistics.warnings
+    assert 200 < whole.circuit_breaker.tests["limit", 0].first < 400
+    assert folded(log, (1,), jumps).encode() == whole.encode()
+    assert folded(log, (37, 5), jumps).encode() == whole.encode()
+
+
 def test_what_deciders_are_told_does_not_depend_on_how_the_log_is_cut() -> None:
     log, told = Log(), StateFold(problem(), 1)
     for i in range(40):
@@ -258,22 +271,3 @@ def test_rows_that_are_learned_are_those_that_were_decided_on() -> None:
         asked = {"action": decision.action, "request": {"context": context}}
         row = fold.build_action_rows([decode_decision(msgspec.json.encode(asked))])[0]
         assert row.tobytes() == decision[0].tobytes()
-
-
-def test_a_revived_server_is_watched_anew() -> None:
-    log = Log()
-    for user in range(100):
-        log.tell(log.decide("offer", user), user, click=0.0, opt_out=float(user % 2), complaint=0.0)
-    fold = folded(log, (50,))
-    assert fold.circuit_breaker.find_breach() is not None
-    log.add("control", {"what": "trip", "actor": "the server", **trip(fold)}, 100)
-    log.add("control", {"what": "resume", "actor": "ada", "reason": "the feed was wrong"}, 101)
-    for user in range(100):
-        log.tell(log.decide("offer", 200 + user), 200 + user, click=0.0, opt_out=0.0, complaint=0.0)
-    fold.take(log.events[fold.seq :])
-    assert fold.circuit_breaker.find_breach() is None
-    for user in range(100):
-        log.tell(log.decide("offer", 400 + user), 400 + user, click=0.0, opt_out=1.0, complaint=0.0)
-    fold.take(log.events[fold.seq :])
-    assert fold.circuit_breaker.find_breach() is not None
-    assert not fold.circuit_breaker.is_logged(tripped(fold))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.problem.refusal import refused
+from tests.server.server_helpers import played
 from tests.server.store.append_requests import decision, outcome, sound
 
 from stagewise.problem.errors import ErrorCode
@@ -57,77 +58,69 @@ async def waiting(writer: Writer, slow: Slow, count: int) -> list["asyncio.Task[
     return tasks
 
 
-def test_what_waits_shares_a_transaction(slow: Slow) -> None:
-    async def main() -> None:
-        writer = Writer(slow)
-        writer.start()
-        tasks = await waiting(writer, slow, 300)
-        slow.gate.set()
-        settled = await asyncio.gather(*tasks)
-        assert keys(settled) == [str(n) for n in range(300)], "each gets its own answer"
-        writer.stop()
-
-    asyncio.run(main())
+@played
+async def test_what_waits_shares_a_transaction(slow: Slow) -> None:
+    writer = Writer(slow)
+    writer.start()
+    tasks = await waiting(writer, slow, 300)
+    slow.gate.set()
+    settled = await asyncio.gather(*tasks)
+    assert keys(settled) == [str(n) for n in range(300)], "each gets its own answer"
+    writer.stop()
     assert [len(batch) for batch in slow.batches] == [1, 299]
 
 
-def test_a_batch_is_bounded_and_a_wish_is_never_split(slow: Slow) -> None:
-    async def main() -> None:
-        writer = Writer(slow, max_batch=10)
-        writer.start()
-        first = await waiting(writer, slow, 1)
-        several = [decision(f"s{n}") for n in range(7)]
-        many = [asyncio.create_task(writer.append_all(several)) for _ in range(3)]
-        large = asyncio.create_task(writer.append_all([decision(f"l{n}") for n in range(25)]))
-        none = asyncio.create_task(writer.append_all([]))
-        await asyncio.sleep(0)
-        slow.gate.set()
-        await asyncio.gather(*first, *many, large)
-        assert keys(many[1].result()) == [ask.key for ask in several]
-        assert len(large.result()) == 25
-        assert await none == []
-        writer.stop()
-
-    asyncio.run(main())
+@played
+async def test_a_batch_is_bounded_and_a_wish_is_never_split(slow: Slow) -> None:
+    writer = Writer(slow, max_batch=10)
+    writer.start()
+    first = await waiting(writer, slow, 1)
+    several = [decision(f"s{n}") for n in range(7)]
+    many = [asyncio.create_task(writer.append_all(several)) for _ in range(3)]
+    large = asyncio.create_task(writer.append_all([decision(f"l{n}") for n in range(25)]))
+    none = asyncio.create_task(writer.append_all([]))
+    await asyncio.sleep(0)
+    slow.gate.set()
+    await asyncio.gather(*first, *many, large)
+    assert keys(many[1].result()) == [ask.key for ask in several]
+    assert len(large.result()) == 25
+    assert await none == []
+    writer.stop()
     assert [len(batch) for batch in slow.batches] == [1, 7, 7, 7, 25, 0]
 
 
-def test_too_much_waiting_is_refused_at_once(slow: Slow) -> None:
-    async def main() -> None:
-        writer = Writer(slow, max_pending=5)
-        writer.start()
-        tasks = await waiting(writer, slow, 6)
-        with refused(StoreUnavailable, ErrorCode.STORE_BUSY):
-            await writer.append(decision("x"))
-        with refused(StoreUnavailable, ErrorCode.STORE_BUSY):
-            await asyncio.to_thread(writer.append_now, [decision("x")])
-        slow.gate.set()
-        assert len(await asyncio.gather(*tasks)) == 6
-        assert (await writer.append(decision("x"))).status == "new"
-        writer.stop()
-
-    asyncio.run(main())
+@played
+async def test_too_much_waiting_is_refused_at_once(slow: Slow) -> None:
+    writer = Writer(slow, max_pending=5)
+    writer.start()
+    tasks = await waiting(writer, slow, 6)
+    with refused(StoreUnavailable, ErrorCode.STORE_BUSY):
+        await writer.append(decision("x"))
+    with refused(StoreUnavailable, ErrorCode.STORE_BUSY):
+        await asyncio.to_thread(writer.append_now, [decision("x")])
+    slow.gate.set()
+    assert len(await asyncio.gather(*tasks)) == 6
+    assert (await writer.append(decision("x"))).status == "new"
+    writer.stop()
 
 
 @pytest.mark.parametrize(
     "error", [StoreUnavailable(ErrorCode.STORE_UNAVAILABLE, "the disk is full"), RuntimeError("a mistake of ours")]
 )
-def test_an_error_reaches_everyone_and_the_writer_goes_on(slow: Slow, error: Exception) -> None:
-    async def main() -> None:
-        writer = Writer(slow)
-        writer.start()
-        tasks = await waiting(writer, slow, 20)
-        slow.error = error
-        slow.gate.set()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-        assert {(type(result), getattr(result, "code", str(result))) for result in results} == {
-            (type(error), getattr(error, "code", str(error)))
-        }
-        slow.error = None
-        assert (await writer.append(decision("x"))).status == "new"
-        writer.stop()
-
-    asyncio.run(main())
+@played
+async def test_an_error_reaches_everyone_and_the_writer_goes_on(slow: Slow, error: Exception) -> None:
+    writer = Writer(slow)
+    writer.start()
+    tasks = await waiting(writer, slow, 20)
+    slow.error = error
+    slow.gate.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert {(type(result), getattr(result, "code", str(result))) for result in results} == {
+        (type(error), getattr(error, "code", str(error)))
+    }
+    slow.error = None
+    assert (await writer.append(decision("x"))).status == "new"
+    writer.stop()
 
 
 def test_the_writer_thread_cannot_leave_anyone_waiting(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,26 +141,24 @@ def test_the_writer_thread_cannot_leave_anyone_waiting(slow: Slow, monkeypatch: 
     asyncio.run(main())
 
 
-def test_stopping_writes_what_waits(slow: Slow) -> None:
-    async def main() -> None:
-        writer = Writer(slow, max_batch=4)
-        writer.start()
-        tasks = await waiting(writer, slow, 11)
-        ends = asyncio.create_task(asyncio.to_thread(writer.stop))
-        await asyncio.sleep(0.05)
-        with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE, "stopping"):
-            await writer.append(decision("x"))
-        slow.gate.set()
-        assert len(await asyncio.gather(*tasks)) == 11
-        await ends
-        with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE, "stopping"):
-            await writer.append(decision("x"))
-        writer.start()
-        assert (await writer.append(decision("y"))).status == "new"
-        writer.stop()
-        writer.stop()
-
-    asyncio.run(main())
+@played
+async def test_stopping_writes_what_waits(slow: Slow) -> None:
+    writer = Writer(slow, max_batch=4)
+    writer.start()
+    tasks = await waiting(writer, slow, 11)
+    ends = asyncio.create_task(asyncio.to_thread(writer.stop))
+    await asyncio.sleep(0.05)
+    with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE, "stopping"):
+        await writer.append(decision("x"))
+    slow.gate.set()
+    assert len(await asyncio.gather(*tasks)) == 11
+    await ends
+    with refused(StoreUnavailable, ErrorCode.STORE_UNAVAILABLE, "stopping"):
+        await writer.append(decision("x"))
+    writer.start()
+    assert (await writer.append(decision("y"))).status == "new"
+    writer.stop()
+    writer.stop()
 
 
 def test_who_goes_away_harms_nobody(slow: Slow) -> None:

@@ -1,18 +1,13 @@
-"""Random families of worlds for the statistics, and one run of a policy in one of them."""
+"""Random families of worlds for the statistics, and of policies in them."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from tests.statistics.loops import build_loop
+from tests.statistics.counting import DELTA, SEED, Family
 
+import stagewise as sw
 from stagewise import OPB, SafeAction
 from stagewise.engine.compile import Floats
-from stagewise.engine.workspace import answer_size, scratch_size, work_size
-from stagewise.models.per_candidate import PER_CANDIDATE_RIDGE
-from stagewise.problem.actions import ALL
-
-SEED = 20260803
-DELTA = 0.05
 
 
 class LinearWorld(NamedTuple):
@@ -20,7 +15,7 @@ class LinearWorld(NamedTuple):
 
     safe: Floats  # (d,)
     truth: Floats  # (1 + m, d)
-    features: Floats  # (M, d)
+    features: Any  # (M, d), or a set of actions
     thresholds: Floats  # (m,)
     noise: Floats  # (1 + m,)
 
@@ -31,13 +26,6 @@ class ArmWorld(NamedTuple):
     safe: int
     truth: Floats  # (1 + m, K)
     thresholds: Floats  # (m,)
-
-
-class Result(NamedTuple):
-    """What a run came to."""
-
-    excess: float  # of the true expected cost over its threshold, at its largest
-    dared: int  # rounds in which something else than the safe action was played
 
 
 def directions(random: np.random.Generator, count: int, d: int) -> Floats:
@@ -93,36 +81,30 @@ def arm_policy(world: ArmWorld, known: bool, kind: Any = OPB, **settings: Any) -
     return policy
 
 
-def run_linear(
-    kind: Any, world: LinearWorld, run: int, rounds: int, known: bool, declared: float = 1.0, **settings: Any
-) -> Result:
-    """Play a linear policy; `declared` is the noise it is told as a share of the true one."""
-    # With a wrong noise, the assumption tests would stop the run.
-    options = {"noise": declared * world.noise, "check_assumptions": declared == 1.0, **settings}
-    truths = world.truth @ np.vstack([world.features, world.safe]).T
-    return played(linear_policy(kind, world, known, **options), world.features, world, truths, world.noise, run, rounds)
+def among(draw: Any, kind: Any, known: bool = True, declared: float = 1.0, **settings: Any) -> Family:
+    """Return the runs of a linear policy; `declared` is the noise it is told as a share of the true one."""
+
+    def build(run: int) -> tuple[Any, sw.LinearWorld]:
+        drawn = draw(run, known)
+        # With a wrong noise, the assumption tests would stop the run.
+        options = {"noise": declared * drawn.noise, "check_assumptions": declared == 1.0, **settings}
+        policy = linear_policy(kind, drawn, known, **options)
+        actions = drawn.features
+        if isinstance(actions, np.ndarray):
+            actions = (sw.FiniteSet if policy.mixes else sw.RaySet)(actions)
+        return policy, sw.LinearWorld(reward=drawn.truth[0], cost=drawn.truth[1:], actions=actions, noise=drawn.noise)
+
+    return build
 
 
-def run_arms(world: ArmWorld, run: int, rounds: int, known: bool, **settings: Any) -> Result:
-    """Play OPB."""
-    truths, nothing = np.column_stack([world.truth, world.truth[:, world.safe]]), np.zeros(len(world.truth))
-    features = np.zeros((world.truth.shape[1], 0))
-    return played(arm_policy(world, known, **settings), features, world, truths, nothing, run, rounds)
+def among_arms(draw: Any, known: bool = True, **settings: Any) -> Family:
+    """Return the runs of a policy over arms."""
 
+    def build(run: int) -> tuple[Any, sw.ArmsWorld]:
+        drawn = draw(run, known)
+        return arm_policy(drawn, known, **settings), sw.ArmsWorld(reward=drawn.truth[0], cost=drawn.truth[1:])
 
-def played(policy: Any, features: Floats, world: Any, truths: Floats, noise: Floats, run: int, rounds: int) -> Result:
-    """Play a policy; the truths (1 + m, K + 1) are the means of every candidate and, last, of the safe action."""
-    (count, d), m = features.shape, world.thresholds.size
-    state = (
-        policy.cache_candidates(policy.start(), features)
-        if any(model == PER_CANDIDATE_RIDGE for model in policy.rounds.spec.models)
-        else policy.start()
-    )
-    answer, scratch = np.empty(answer_size(m, d)), np.empty(scratch_size(m, count, d, False))
-    work, means, values = np.empty(work_size(m, count, d, True)), np.empty(1 + m), np.empty(1 + m)
-    own = (state.memory, answer, scratch, work, means, values)
-    truth = (world.truth, truths, noise, world.thresholds)
-    return Result(*build_loop(policy.rounds.spec)(features, ALL, *policy.arrays(d), *own, *truth, SEED, run, rounds))
+    return build
 
 
 def known_safe(index: Any, values: Floats, known: bool) -> SafeAction:

@@ -5,18 +5,20 @@ violates exactly when one interval fails.
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.chance import allowed
 from tests.models.space_textbook import matrix
+from tests.statistics.counting import DELTA, violating
 
 import stagewise as sw
 
 pytestmark = pytest.mark.compiled
 
-DELTA, SEED = 0.05, 20260810
+SEED = 20260810
 
 
 def random_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw.KernelOPLB, sw.FiniteSetWorld]:
@@ -57,18 +59,6 @@ def tight_problem(run: int, declared: float = 1.0, **settings: Any) -> tuple[sw.
     return sw.KernelOPLB(kernel=kernel, safe_action=safe, threshold=0.6, **{**more, **settings}), world
 
 
-def violating(problem: Any, runs: int, rounds: int, **settings: Any) -> int:
-    """Return how many runs violate; most of them must dare something, or safety would be no achievement."""
-    violations, daring = 0, 0
-    for run in range(runs):
-        policy, world = problem(run, **settings)
-        result = sw.simulate(policy, world, rounds=rounds, runs=[run], seed=SEED, record_points=rounds, backend="cpu")
-        violations += int(result.violations[0] > 0)
-        daring += int(np.count_nonzero(result.reward != policy.safe_action.reward) > rounds // 10)
-    assert daring >= runs // 2
-    return violations
-
-
 PROMISED: dict[str, Any] = {
     "kernel OPLB": (random_problem, {}),
     "directional": (random_problem, {"optimism": "directional"}),
@@ -85,14 +75,14 @@ OVERCONFIDENT: dict[str, Any] = {
 @pytest.mark.parametrize("name", PROMISED)
 def test_of_a_hundred_runs_few_violate(name: str) -> None:
     problem, settings = PROMISED[name]
-    assert violating(problem, 100, 300, **settings) <= allowed(100, DELTA)
+    assert violating(partial(problem, **settings), 100, 300) <= allowed(100, DELTA)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROMISED)
 def test_of_two_thousand_runs_no_more_violate_than_delta_allows(name: str) -> None:
     problem, settings = PROMISED[name]
-    count = violating(problem, 2000, 2000, **settings)
+    count = violating(partial(problem, **settings), 2000, 2000)
     print(f"{name}: {count} of 2000 runs violate, {allowed(2000, DELTA)} may")  # pytest -rP shows it
     assert count <= allowed(2000, DELTA)
 
@@ -100,4 +90,4 @@ def test_of_two_thousand_runs_no_more_violate_than_delta_allows(name: str) -> No
 @pytest.mark.parametrize("name", OVERCONFIDENT)
 def test_a_policy_that_is_told_too_little_noise_violates_in_too_many_runs(name: str) -> None:
     problem, settings = OVERCONFIDENT[name]
-    assert violating(problem, 100, 300, **settings) > allowed(100, DELTA)
+    assert violating(partial(problem, **settings), 100, 300) > allowed(100, DELTA)

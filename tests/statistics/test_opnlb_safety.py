@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from tests.chance import allowed
-from tests.statistics.counting import ROUNDING, violating
-from tests.statistics.families import DELTA, Result
+from tests.statistics.counting import DELTA, Family, violating
 
-from stagewise import OPNLB, Agent, ArmSet, RandomKey, SafeAction
+from stagewise import OPNLB, Agent, ArmSet, ArmsWorld, SafeAction
 from stagewise.engine.compile import Floats
-from stagewise.policies.policy import PlayedAction
 
 pytestmark = pytest.mark.compiled
 
@@ -52,24 +50,15 @@ def tight_world(run: int) -> World:
     return World(truth, [truth[:1], costs], np.array([0.3]))
 
 
-def played(world: Callable[[int], World], kind: type[OPNLB] = OPNLB, **settings: Any) -> Callable[[int, int], Result]:
-    return lambda run, rounds: one_run(kind, world(run), run, rounds, settings)
+def played(draw: Callable[[int], World], **settings: Any) -> Family:
+    def build(run: int) -> tuple[OPNLB, ArmsWorld]:
+        world = draw(run)
+        safe = SafeAction(arm=0, reward=float(world.truth[0, 0]), cost=world.truth[1:, 0])
+        classes: dict[str, Any] = {"reward_class": world.classes[0], "cost_class": world.classes[1:]}
+        policy = OPNLB(safe_action=safe, delta=DELTA, threshold=world.thresholds, **classes, **settings)
+        return policy, ArmsWorld(reward=world.truth[0], cost=world.truth[1:])
 
-
-def one_run(kind: type[OPNLB], world: World, run: int, rounds: int, settings: dict[str, Any]) -> Result:
-    """Play one run."""
-    safe = SafeAction(arm=0, reward=float(world.truth[0, 0]), cost=world.truth[1:, 0])
-    options = {"reward_class": world.classes[0], "cost_class": world.classes[1:], "threshold": world.thresholds}
-    policy = kind(safe_action=safe, delta=DELTA, **options, **settings)
-    random, state, arms = np.random.default_rng([SEED, run, 1]), policy.start(), ArmSet(world.truth.shape[1])
-    excess, dared = -1.0, 0
-    for round_ in range(rounds):
-        decision = policy.decide(state, arms, RandomKey(SEED, run, round_))
-        costs = world.truth[1:] @ decision.probabilities[:-1]
-        excess, dared = max(excess, float(np.max(costs - world.thresholds))), dared + (decision.message is None)
-        values = (random.random(len(world.truth)) < world.truth[:, decision.action]).astype(float)
-        state = policy.learn_in_place(state, PlayedAction.from_decision(decision), values)
-    return Result(excess, dared)
+    return build
 
 
 PROMISED = {
@@ -111,7 +100,7 @@ def fooled_by_a_sorted_log(run: int) -> bool:
     options = {"reward_class": world.classes[0], "cost_class": world.classes[1], "threshold": world.thresholds}
     agent = Agent(OPNLB(safe_action=safe, delta=DELTA, **options))
     agent.learn_log([1] * 60, [0.9] * 60, costs)
-    return bool(world.truth[1] @ agent.decide(ArmSet(2)).probabilities[:-1] > world.thresholds[0] + ROUNDING)
+    return bool(world.truth[1] @ agent.decide(ArmSet(2)).probabilities[:-1] > world.thresholds[0] + 1e-12)
 
 
 def test_a_log_sorted_by_cost_misleads_no_more_often_than_delta_allows() -> None:

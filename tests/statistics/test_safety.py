@@ -10,33 +10,14 @@ All of it is behind `make test-slow`, because its loops take minutes to compile.
 (reproduction/tests/test_certificates.py), which count violations of every policy and refute their controls.
 """
 
-from typing import Any
-
 import pytest
 from tests.chance import allowed
-from tests.statistics.counting import TIGHT, Play, violating
-from tests.statistics.families import (
-    DELTA,
-    arm_world,
-    linear_world,
-    run_arms,
-    run_linear,
-    tight_arms,
-    tight_world,
-)
+from tests.statistics.counting import DELTA, TIGHT, violating
+from tests.statistics.families import among, among_arms, arm_world, linear_world, tight_arms, tight_world
 
 from stagewise import LCLUCB, OPLB, ROFUL, SafeArmPosteriorSampling, SafeLTS, SafePosteriorSampling
 
 pytestmark = [pytest.mark.compiled, pytest.mark.slow]
-
-
-def among(world: Any, kind: Any, known: bool = True, **settings: Any) -> Play:
-    return lambda run, rounds: run_linear(kind, world(run, known), run, rounds, known, **settings)
-
-
-def among_arms(world: Any, known: bool = True, **settings: Any) -> Play:
-    return lambda run, rounds: run_arms(world(run, known), run, rounds, known, **settings)
-
 
 PROMISED = {
     "LC-LUCB": among(linear_world, LCLUCB),

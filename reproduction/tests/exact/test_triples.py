@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reproduction.tests.exact.triples_witness import mixed_integer_value, over_all_triples
 from tests.rules.test_rows import problems, worth_of
@@ -73,6 +73,7 @@ def test_a_search_cut_short_is_feasible_and_says_how_much_it_may_have_missed() -
     assert missed > 0
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32))
 def test_only_functions_that_another_reaches_everywhere_are_left_out(seed: int) -> None:
     random = np.random.default_rng(seed)

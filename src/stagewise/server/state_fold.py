@@ -153,8 +153,11 @@ class StateFold:
     def apply_decision(self, decision: DecisionRecord, event: Event) -> None:
         """Apply a decision; check the declared assumptions from time to time.
 
-        Contradictions are recorded; they stay until a person acknowledges them.
+        Contradictions are recorded; they stay until a person acknowledges them. Tests begin anew with the first
+        decision after a change was found, so what is due is learned before each.
         """
+        if self.policy.moduli:
+            self.learn()
         index = self._indices[event.number] = self.queue.end
         row = self.queue.add_staged()
         if self.feedback_monitor is not None:

@@ -68,6 +68,9 @@ REFUSED = (
 )
 
 
+DRAWN = ("one row", "everything missing", "infinite numbers", "a segment a row", "columns named like checks")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", LOGS)
 def test_a_strange_log_gets_findings(name):
@@ -75,7 +78,8 @@ def test_a_strange_log_gets_findings(name):
     assert tuple(finding.check for finding in found.findings) == tuple(CheckName)
     assert len(str(found).splitlines()) == len(tuple(CheckName)) + 2
     json.loads(found.to_json())
-    found.plot().draw_without_rendering()
+    if name in DRAWN:
+        found.plot().draw_without_rendering()
 
 
 @pytest.mark.parametrize("name", LOGS)

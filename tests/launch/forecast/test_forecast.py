@@ -272,9 +272,9 @@ def test_a_band_holds_as_much_as_it_says_whichever_runs_were_drawn() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["rates", "linear", "amounts"])
 def test_bands_of_few_small_campaigns_hold_what_happens(kind: str) -> None:
-    """The small sibling of the next: 6 campaigns, of whose 54 bands all but a few hold."""
-    counts = covered(2, kind, rows=300, days=2, users=10, runs=38)
-    assert sum(counts.values()) >= 0.6 * 2 * len(counts)
+    """The small sibling of the next: 3 campaigns, of whose 27 bands all but a few hold."""
+    counts = covered(1, kind, rows=300, days=2, users=10, runs=38)
+    assert sum(counts.values()) >= 0.6 * len(counts)
 
 
 @pytest.mark.slow

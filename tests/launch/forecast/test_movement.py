@@ -40,7 +40,7 @@ def test_the_means_go_back_the_way_they_came_from_where_the_log_ended() -> None:
 
 @pytest.mark.parametrize("window", [pytest.param(None, marks=pytest.mark.slow), "1d"])
 def test_a_forecast_begins_at_the_rates_of_the_last_month(window: str | None) -> None:
-    how: dict[str, Any] = {"days": 4, "users_per_day": 20, "runs": 38, "progress": False}
+    how: dict[str, Any] = {"days": 2, "users_per_day": 20, "runs": 38, "progress": False}
     constant = sw.forecast_from_log(draw_log(0.4), build(None, window), **how).declared
     moving = sw.forecast_from_log(draw_log(0.4), build("0.1/30d", window), **how)
     assert moving.declared.action_shares.sum(axis=1) == pytest.approx(1.0)  # outcomes of every day are learned

@@ -1,4 +1,4 @@
-"""Another process at the same store: says when it sees an experiment stopped and started, and how much later.
+"""Another process at the same store: says when it sees an experiment stopped and started.
 
 A file has one desk, so there it only reads; on PostgreSQL it is a second desk, which decides all the time.
 """
@@ -22,7 +22,7 @@ async def seen(desk: DecisionServer, name: str, serves: bool) -> str | None:
 
 
 async def watch(place: str, name: str, changes: int) -> None:
-    """Print a line for each change that is seen: what holds, and milliseconds since its row was written."""
+    """Print a line for each change that is seen: what holds."""
     serves = "://" in place
     store = open_store(place, read_only=not serves)
     desk = DecisionServer(store, alone=not serves)
@@ -34,8 +34,7 @@ async def watch(place: str, name: str, changes: int) -> None:
         killed = await seen(desk, name, serves)
         if killed != before:
             before, changes = killed, changes - 1
-            row = store.events_of_kind(name, "control")[-1]
-            print(f"{(store.now() - row.at) / 1e3:.0f} {killed}", flush=True)
+            print(killed, flush=True)
     await desk.stop()
 
 

@@ -4,7 +4,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import msgspec
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.store.append_requests import control, decision, outcome, problem, tick
 
@@ -135,10 +135,6 @@ def plain(results: AppendResult) -> tuple[str, list[str], list[str]]:
     return results.status, list(results.accepted), list(results.duplicate)
 
 
-UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # other tests run beside these
-
-
-@UNTIMED
 @given(batches, st.lists(st.integers(0, 100), min_size=6, max_size=6))
 def test_every_ask_is_settled_as_the_model_says(batches: list[list[AppendRequest]], clock: list[int]) -> None:
     memory, model = Memory(), Model()
@@ -163,7 +159,6 @@ def body_of(line: Line) -> bytes:
     return encode_canonical(told) if line.ask.kind == OUTCOME else line.ask.body
 
 
-@UNTIMED
 @given(batches)
 def test_batches_may_be_cut_anywhere(batches: list[list[AppendRequest]]) -> None:
     """One batch, many, or each ask alone: the same answers and the same rows, but for what was seen."""

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.server.server_helpers import played
 from tests.server.web.real import USER, opened
 
 from stagewise.server.access_keys import ROLES
@@ -69,76 +70,68 @@ def test_only_who_may_is_answered(key: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "X" * 30])
-def test_without_a_key_there_is_nothing_but_livez(method: str) -> None:
-    async def play() -> None:
-        async with opened() as place:
-            paths = ["/nothing", "/v1", "/v1/", "/v1/demo/nothing", "/v1//decisions"]
-            for path in [*(row[1] for row in ROWS.values() if row[0]), *paths]:
-                sent = await place.nobody.send(method, path)
-                assert sent.status == 401
-                assert sent.headers["www-authenticate"] == "Bearer"
-                assert (await place.nobody.holding("sw_admin_" + "0" * 64).send(method, path)).status == 401
-
-    asyncio.run(play())
+@played
+async def test_without_a_key_there_is_nothing_but_livez(method: str) -> None:
+    async with opened() as place:
+        paths = ["/nothing", "/v1", "/v1/", "/v1/demo/nothing", "/v1//decisions"]
+        for path in [*(row[1] for row in ROWS.values() if row[0]), *paths]:
+            sent = await place.nobody.send(method, path)
+            assert sent.status == 401
+            assert sent.headers["www-authenticate"] == "Bearer"
+            assert (await place.nobody.holding("sw_admin_" + "0" * 64).send(method, path)).status == 401
 
 
-def test_methods_and_paths_that_are_not_there() -> None:
-    async def play() -> None:
-        async with opened() as place:
-            for row in ROWS:
-                sent = await place.admin.send("PATCH", ROWS[row][1])
-                assert (sent.status, sent.plain["code"]) == (405, "method_not_allowed")
-                assert row[0] in sent.headers["allow"]
-            for path in (
-                "/nothing",
-                "/v1",
-                "/v1/",
-                "/v1/demo/nothing",
-                "/v1//decisions",
-                "/v1/demo/decisions/a/b",
-                "/%ff",
-            ):
-                sent = await place.admin.get(path)
-                assert (sent.status, sent.plain["code"]) == (404, "not_found")
-            for path, code in (
-                ("/v1/nothing", "unknown_experiment"), ("/v1/nothing/log", "unknown_experiment"),
-                ("/v1/nothing/figures", "unknown_experiment"), ("/v1/demo/decisions/nothing", "unknown_decision"),
-            ):  # fmt: skip
-                sent = await place.admin.get(path)
-                assert (sent.status, sent.plain["code"]) == (404, code)
-            head = await place.admin.send("HEAD", "/v1/demo")
-            assert (head.status, head.content) == (200, b"")
-
-    asyncio.run(play())
+@played
+async def test_methods_and_paths_that_are_not_there() -> None:
+    async with opened() as place:
+        for row in ROWS:
+            sent = await place.admin.send("PATCH", ROWS[row][1])
+            assert (sent.status, sent.plain["code"]) == (405, "method_not_allowed")
+            assert row[0] in sent.headers["allow"]
+        for path in (
+            "/nothing",
+            "/v1",
+            "/v1/",
+            "/v1/demo/nothing",
+            "/v1//decisions",
+            "/v1/demo/decisions/a/b",
+            "/%ff",
+        ):
+            sent = await place.admin.get(path)
+            assert (sent.status, sent.plain["code"]) == (404, "not_found")
+        for path, code in (
+            ("/v1/nothing", "unknown_experiment"), ("/v1/nothing/log", "unknown_experiment"),
+            ("/v1/nothing/figures", "unknown_experiment"), ("/v1/demo/decisions/nothing", "unknown_decision"),
+        ):  # fmt: skip
+            sent = await place.admin.get(path)
+            assert (sent.status, sent.plain["code"]) == (404, code)
+        head = await place.admin.send("HEAD", "/v1/demo")
+        assert (head.status, head.content) == (200, b"")
 
 
-def test_who_changed_what_is_the_keys_name() -> None:
-    async def play() -> None:
-        async with opened() as place:
-            other = place.admin.holding(place.keys.add("night-shift", "admin"))
-            await other.post("/v1/demo/mode", {"mode": "canary", "share": 0.1, **REASON})
-            await other.post("/v1/demo/kill", REASON)
-            await other.post("/v1/resume", REASON)
-            rows = [row for name in ("demo", "") for row in place.store.events_of_kind(name, "control")]
-            bodies = [json.loads(row.body) for row in rows]
-            own = [body["what"] for body in bodies if body.get("actor") == "night-shift"]
-            assert own == ["mode", "kill", "resume"]
-
-    asyncio.run(play())
+@played
+async def test_who_changed_what_is_the_keys_name() -> None:
+    async with opened() as place:
+        other = place.admin.holding(place.keys.add("night-shift", "admin"))
+        await other.post("/v1/demo/mode", {"mode": "canary", "share": 0.1, **REASON})
+        await other.post("/v1/demo/kill", REASON)
+        await other.post("/v1/resume", REASON)
+        rows = [row for name in ("demo", "") for row in place.store.events_of_kind(name, "control")]
+        bodies = [json.loads(row.body) for row in rows]
+        own = [body["what"] for body in bodies if body.get("actor") == "night-shift"]
+        assert own == ["mode", "kill", "resume"]
 
 
-def test_keys_are_made_and_revoked_by_http() -> None:
-    async def play() -> None:
-        async with opened() as place:
-            made = (await place.admin.post("/v1/keys", {"name": "new", "role": "writer", "note": "ours"})).plain
-            assert (await place.admin.holding(made["key"]).post("/v1/demo/decisions", USER)).status == 200
-            assert (await place.admin.post("/v1/keys", {"name": "new", "role": "writer"})).status == 409
-            listed = (await place.admin.get("/v1/keys")).content
-            assert b'"new"' in listed
-            assert made["key"].rpartition("_")[2].encode() not in listed
-            assert (await place.admin.send("DELETE", "/v1/keys/new")).status == 204
-            assert (await place.admin.holding(made["key"]).post("/v1/demo/decisions", USER)).status == 401
-            assert (await place.admin.send("DELETE", "/v1/keys/new")).status == 404
-            assert (await place.admin.send("DELETE", "/v1/keys/admin")).status == 409
-
-    asyncio.run(play())
+@played
+async def test_keys_are_made_and_revoked_by_http() -> None:
+    async with opened() as place:
+        made = (await place.admin.post("/v1/keys", {"name": "new", "role": "writer", "note": "ours"})).plain
+        assert (await place.admin.holding(made["key"]).post("/v1/demo/decisions", USER)).status == 200
+        assert (await place.admin.post("/v1/keys", {"name": "new", "role": "writer"})).status == 409
+        listed = (await place.admin.get("/v1/keys")).content
+        assert b'"new"' in listed
+        assert made["key"].rpartition("_")[2].encode() not in listed
+        assert (await place.admin.send("DELETE", "/v1/keys/new")).status == 204
+        assert (await place.admin.holding(made["key"]).post("/v1/demo/decisions", USER)).status == 401
+        assert (await place.admin.send("DELETE", "/v1/keys/new")).status == 404
+        assert (await place.admin.send("DELETE", "/v1/keys/admin")).status == 409

@@ -197,8 +197,7 @@ def test_unrolled_loops_compile_and_keep_a_run_in_registers(compiler: Any, name:
 @pytest.mark.parametrize(
     "name",
     [
-        "UCB, kl",
-        "UCB, rates",
+        "UCB, kl",  # the loop of every interval: they differ in numbers
         *(
             pytest.param(name, marks=pytest.mark.slow)
             for name in ("Safe-LTS", "LC-LUCB, fresh rays", "KernelOPLB", "AlwaysSafe")

@@ -1,7 +1,7 @@
 """Limits in worlds that move: runs over the limit, plays, adversaries, relearning, jumps, memory and time.
 
 Usage: python benchmarks/drift_limits.py [--worlds] [--adversaries] [--relearn] [--jumps] [--price] [--speed]
-       [--runs 200] [--jobs 1] [--names season rise] [--cases true twice controls]; default: all.
+       [--runs 200] [--jobs 1] [--names season rise] [--cases true twice controls] [--kinds linear]; default: all.
 
 One action beside a safe action that costs nothing, limit .02; it is played with the share min(1, limit/bound). Bounds
 are those of a `Limit` with a drift (`models.epochs`); controls that must fail stand beside them.
@@ -411,7 +411,7 @@ def build_problem(drift: Any, kind: str, half_life: str | None = None) -> sw.Pro
     )
 
 
-def show_speed() -> None:
+def show_speed(kinds: Sequence[str]) -> None:
     """Print the processor time of a decision and of learning an outcome, beside those without drift."""
     os.environ[SETTING] = ALWAYS
     rng, rows = np.random.default_rng(0), 20_000
@@ -423,7 +423,7 @@ def show_speed() -> None:
     cases += [("linear", drift, None) for drift in (None, "0.05/30d")]
     cases += [("reward", None, half_life) for half_life in (None, "30d")]
     base = np.zeros(2)
-    for kind, drift, half_life in cases:
+    for kind, drift, half_life in (one for one in cases if one[0] in kinds):
         problem = build_problem(drift, kind, half_life)
         agent = sw.Agent(problem, seed=1)
         columns = ("action", "click", "opt_out", *problem.context_names)
@@ -454,6 +454,8 @@ if __name__ == "__main__":
         parser.add_argument(f"--{part}", action="store_true")
     parser.add_argument("--names", nargs="+", choices=WORLDS, default=WORLDS)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
+    kinds = ("rates", "score", "linear", "reward")
+    parser.add_argument("--kinds", nargs="+", choices=kinds, default=kinds, help="of --speed")
     given = parser.parse_args()
     everything = not any(getattr(given, part) for part in parts)
     if given.worlds or everything:
@@ -467,4 +469,4 @@ if __name__ == "__main__":
     if given.price or everything:
         show_price(given.runs, given.jobs)
     if given.speed or everything:
-        show_speed()
+        show_speed(given.kinds)

@@ -1,7 +1,8 @@
 """Limits promised to each user: who is over the limit, what is sent, and what a decision takes, by the limit's model.
 
 Usage: python benchmarks/each_user.py [--static] [--online] [--speed] [--ends] [--crossing] [--worlds 2] [--models ...];
-default: all.
+default: all. With --greedy, --online plays the mixture that is best under the upper ends for estimated clicks, which
+explores nothing, instead of the policy's.
 
 Four templates for users with eight numbers. Opt-outs cost 1.0, 1.3, 1.8 and 2.5 % on average, at most 2 % is allowed,
 and sending nothing costs nothing. A user at one standard deviation has 1.9 times the log-odds of the average user, and
@@ -116,6 +117,11 @@ class Method:
         limits: dict[str, Any] = {
             "rates": {"model": "rates"}, "buckets": {"by": "bucket"}, "score": {"score": sw.RiskScore("risk", CUTS)}
         }  # fmt: skip
+        self.squares, self.products = (
+            np.array([np.eye(1 + NUMBERS)] * len(TEMPLATES)),
+            np.zeros((len(TEMPLATES), 1 + NUMBERS)),
+        )
+        self.learn_clicks(users, 1 + sent, clicks)
         if name in ("buckets", "score"):
             self.first = int(HELD_OUT * len(users))
             self.fit_risk_score(users[: self.first], sent[: self.first], costs[: self.first])
@@ -154,6 +160,21 @@ class Method:
         learn = self.policy.learn_log if as_log else self.policy.learn_rows
         self.state = learn(self.state, self.policy.check_logged_actions(rows), np.column_stack([clicks, costs]))
 
+    def learn_clicks(self, users: Floats, actions: Any, clicks: Floats) -> None:
+        """Add outcomes to a ridge regression of each template's clicks, for `decide_greedily`."""
+        features = np.column_stack([np.ones(len(users)), users])
+        for template in range(len(TEMPLATES)):
+            chosen = features[actions == 1 + template]
+            self.squares[template] += chosen.T @ chosen
+            self.products[template] += chosen.T @ clicks[actions == 1 + template]
+
+    def decide_greedily(self, users: Floats) -> Floats:
+        """Return the probabilities (n, 5) that are best for estimated clicks under the upper ends."""
+        features = np.column_stack([np.ones(len(users)), users])
+        parameters = np.linalg.solve(self.squares, self.products[:, :, None])[:, :, 0]
+        mixtures = best(np.maximum(features @ parameters.T, 0.0), self.upper_ends(users))
+        return np.column_stack([1.0 - mixtures.sum(axis=1), mixtures])
+
     def decide(self, users: Floats, first: int = 0) -> Floats:
         """Return the probabilities (n, 5)."""
         segments = self.buckets(users).astype(int).tolist()
@@ -163,13 +184,19 @@ class Method:
         return np.array([decision.odds for decision in decisions if decision is not None])
 
     def upper_ends(self, users: Floats) -> Floats:
-        """Return the upper ends (n, 4) of the opt-out rates."""
-        ends, eligible = [], np.ones(1 + len(TEMPLATES), dtype=np.bool_)
-        for user, cells in zip(users, self.buckets(users).astype(int).tolist(), strict=True):
-            offered = self.policy.rows_for(sw.ContextVector(user, cells))
+        """Return the upper ends (n, 4) of the opt-out rates; users whom the model does not distinguish share them."""
+        cells, eligible = self.buckets(users).astype(int), np.ones(1 + len(TEMPLATES), dtype=np.bool_)
+        if self.name in ("linear", "logistic"):
+            first, place = np.arange(len(users)), np.arange(len(users))
+        else:
+            keys = cells[:, 0] if cells.shape[1] else np.zeros(len(users))
+            _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        ends = []
+        for index in first:
+            offered = self.policy.rows_for(sw.ContextVector(users[index], cells[index].tolist()))
             bounds = self.policy.rounds.play(self.state.memory, offered, eligible, sw.RandomKey()).workspace.bounds
             ends.append((bounds[1, 0] + bounds[1, 1])[1:-1])
-        return np.array(ends)
+        return np.array(ends)[place]
 
 
 def describe(mixtures: Floats, users: Floats, world: World) -> Floats:
@@ -186,12 +213,12 @@ def log_of(world: World, rows: int) -> tuple[Any, ...]:
     return users, sent, world.draw(world.clicks(users)[at, sent]), world.draw(world.opt_outs(users)[at, sent])
 
 
-def static(rows: int, worlds: int, models: list[str], fresh: int) -> None:
+def static(rows: int, worlds: int, models: list[str], fresh: int, forms: list[str]) -> None:
     """Print what is sent to fresh users after a log: with known clicks, and by the agent."""
     print(f"\nafter {rows:,} rows by lot; {worlds} worlds, {fresh} fresh users")
     print("| opt-outs | limit | over | worst / limit | sent | clicks | end / mean | by the agent: over | clicks |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for form in ("logistic", "linear"):
+    for form in forms:
         for name in ("the truth", *models):
             found = []
             for index in range(worlds):
@@ -212,12 +239,14 @@ def static(rows: int, worlds: int, models: list[str], fresh: int) -> None:
             )  # fmt: skip
 
 
-def online(worlds: int, models: list[str], users: int, batch: int = 5_000) -> None:
+def online(
+    worlds: int, models: list[str], users: int, forms: list[str], greedy: bool = False, batch: int = 5_000
+) -> None:
     """Print who is over the limit while the agent learns: 50,000 rows by lot, then batches of users."""
     print(f"\n50,000 rows by lot, then {users:,} users in batches of {batch:,}; {worlds} worlds")
     print("| opt-outs | limit | over | mean excess / limit | worst user | worst batch | sent | clicks | last third |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for form in ("logistic", "linear"):
+    for form in forms:
         for name in models:
             found = []
             for index in range(worlds):
@@ -225,12 +254,13 @@ def online(worlds: int, models: list[str], users: int, batch: int = 5_000) -> No
                 method, parts = Method(name, *log_of(world, 50_000)), []
                 for first in range(0, users, batch):
                     people = world.users(batch)
-                    odds = method.decide(people, first)
+                    odds = method.decide_greedily(people) if greedy else method.decide(people, first)
                     chosen = (odds.cumsum(axis=1) < world.chance.uniform(size=(batch, 1))).sum(axis=1).clip(0, 4)
                     at = np.maximum(chosen - 1, 0), np.arange(batch)
                     clicks = world.draw(np.where(chosen > 0, world.clicks(people)[at[1], at[0]], 0.0))
                     costs = world.draw(np.where(chosen > 0, world.opt_outs(people)[at[1], at[0]], 0.0))
                     method.learn(people, chosen, clicks, costs)
+                    method.learn_clicks(people, chosen, clicks)
                     mean = (odds[:, 1:] * world.opt_outs(people)).sum(axis=1).mean() / LIMIT
                     parts.append([*describe(odds[:, 1:], people, world), mean])
                 table = np.array(parts)
@@ -335,18 +365,20 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     for part in ("static", "online", "speed", "ends", "crossing"):
         parser.add_argument(f"--{part}", action="store_true")
+    parser.add_argument("--greedy", action="store_true")
     parser.add_argument("--worlds", type=int, default=2)
     parser.add_argument("--rows", type=int, nargs="*", default=[50_000, 200_000])
     parser.add_argument("--users", type=int, default=150_000)
     parser.add_argument("--fresh", type=int, default=300)
+    parser.add_argument("--forms", nargs="*", default=["logistic", "linear"])
     parser.add_argument("--models", nargs="*", default=["rates", "buckets", "score", "linear", "logistic"])
     asked = parser.parse_args()
     everything = not (asked.static or asked.online or asked.speed or asked.ends or asked.crossing)
     if asked.static or everything:
         for rows in asked.rows:
-            static(rows, asked.worlds, asked.models, asked.fresh)
+            static(rows, asked.worlds, asked.models, asked.fresh, asked.forms)
     if asked.online or everything:
-        online(asked.worlds, asked.models, asked.users)
+        online(asked.worlds, asked.models, asked.users, asked.forms, asked.greedy)
     if asked.speed or everything:
         speed([name for name in asked.models if name in ("score", "linear", "logistic")])
     if asked.ends or everything:

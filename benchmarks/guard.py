@@ -21,7 +21,9 @@ from stagewise.engine.model import RoundSpec
 from stagewise.engine.random import OUTCOME, uniform
 from stagewise.engine.round import build_round
 from stagewise.engine.workspace import CENTRE, HALF, WEIGHTS, fill_probabilities, get_workspace
+from stagewise.models.arms import UPPER_SHARE
 from stagewise.models.average_bounds import compute_average_interval
+from stagewise.models.context import RESERVED, UNUSED
 from stagewise.policies.problem_policy import choose_batch
 from stagewise.policies.rounds import ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE
 
@@ -133,7 +135,7 @@ def get_full(records: Floats) -> Floats:
 
 def forecast_rounds(others: int, cost: float) -> float:
     """Return Σ max(1, U_n/τ) over the plays n until U_n ≤ τ, at a mean that is exactly the cost."""
-    confidence = -math.log(0.8 * 0.05 * 0.9 * 0.95 / others)
+    confidence = -math.log(0.05 * UPPER_SHARE * (1.0 - RESERVED) * (1.0 - UNUSED) / others)
     rounds, plays, high = 1.0 / LIMIT, 1.0, 1.0
     while high > LIMIT:
         high = compute_average_interval(plays, cost, confidence, confidence).high
@@ -143,17 +145,13 @@ def forecast_rounds(others: int, cost: float) -> float:
 
 def print_shares(runs: int) -> None:
     """Print the rounds until an action that is proposed in every round is played whole."""
-    print("rounds until the share is 1 (10 / 50 / 90 %), one of K actions proposed in every round, and their forecast;")
-    print("then with a delta at which each of the K actions has .04/K, with no share for the safe or later actions")
+    print("rounds until the share is 1 (10 / 50 / 90 %), one of K actions proposed in every round, and their forecast")
     for others in (1, 6):
         for cost in (0.002, 0.005, 0.01, 0.015):
-            told = []
-            for delta in (0.05, 0.05 / (0.9 * 0.95)):
-                world = World([cost] * others, [1.0] + [0.0] * (others - 1), delta=delta, stops=True)
-                found = np.quantile(get_full(play_runs(world, runs)), [0.1, 0.5, 0.9])
-                told.append(" / ".join(f"{x:,.0f}" for x in found))
-            forecast = forecast_rounds(others, cost)
-            print(f"| {cost} | {others} | {told[0]} | {forecast:,.0f} | {told[1]} |", flush=True)
+            world = World([cost] * others, [1.0] + [0.0] * (others - 1), stops=True)
+            found = np.quantile(get_full(play_runs(world, runs)), [0.1, 0.5, 0.9])
+            told = " / ".join(f"{x:,.0f}" for x in found)
+            print(f"| {cost} | {others} | {told} | {forecast_rounds(others, cost):,.0f} |", flush=True)
 
 
 @kernel
@@ -190,7 +188,7 @@ def play_control(
 
 def play_controls(costs: Floats, rounds: int, rows: int, conformal: bool, runs: int) -> Any:
     """Return what every run did (runs, 3)."""
-    confidence, tables = -math.log(0.8 * 0.05), np.zeros((runs, 2, costs.size))
+    confidence, tables = -math.log(UPPER_SHARE * 0.05), np.zeros((runs, 2, costs.size))
     records = [play_control(costs, rounds, rows, conformal, confidence, *tables[i], i + 1) for i in range(runs)]
     return np.array(records)
 

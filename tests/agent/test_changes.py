@@ -178,3 +178,29 @@ def test_what_cannot_be_relearned_is_refused(stream: Stream) -> None:
     assert error.value.code == ErrorCode.UNUSED_SETTING
     with pytest.raises(sw.InvalidProblem):
         build(on_jump="shrug")
+
+
+def test_an_action_that_became_cheaper_does_not_explain_what_another_one_cost() -> None:
+    """The stop of a limit stays open, though a change of the limit was found after it."""
+    problem = sw.Problem(
+        action_names=["nothing", "letter", "offer"], safe_name="nothing", reward=sw.Reward("click"),
+        limits={"opt_out": sw.Limit(0.05, safe_bound=0.0, drift="jumps")},
+    )  # fmt: skip
+    agent, at, opted = sw.Agent(problem, seed=1), 1.7e9, np.random.default_rng(0).random(1500) < 0.3
+    log = {"action": ["letter"] * 1500 + ["offer"] * 1500, "click": [0.0] * 3000}
+    agent.learn_log_frame({**log, "opt_out": [*opted.astype(float), *[0.0] * 1500], "at": at + np.arange(3000.0)})
+    letters = []
+    while len(letters) < 120:
+        decision = agent.decide(propose="letter", now=(at := at + 1.0) + 3000.0)
+        letters += [decision] if decision.action == "letter" else []
+        if decision.action == "nothing":
+            agent.learn(decision, click=0.0, opt_out=0.0)
+    agent.decide(propose="offer", now=at + 3001.0)  # later outcomes wait for its own
+    for offer in [agent.decide(propose="offer", now=at + 3001.0) for _ in range(120)]:
+        agent.learn(offer, click=0.0, opt_out=1.0)
+    assert list(agent._learned.statistics.open_alerts) == ["limit of opt_out"]
+    for letter in letters:
+        agent.learn(letter, click=0.0, opt_out=0.0)
+    assert agent._learned.statistics.warnings["change of opt_out"].details["action"] == "'letter'"
+    assert list(agent._learned.statistics.open_alerts) == ["limit of opt_out"]
+    assert agent.decide(propose="offer", now=at + 3002.0).probabilities["offer"] == 0.0

@@ -15,6 +15,7 @@ from stagewise.problem.drift import DAY
 from stagewise.problem.errors import ErrorCode
 
 START, R, RANGE, DELTA, SEED = 1.7e9, 3.0, 60.0, 0.2, 8
+SHARE = 0.8 * 0.1 * 0.9 * 0.95  # of δ = .1: upper ends of the cost; the declared safe action has little
 
 
 def build(drift: Any = None, **settings: Any) -> sw.Problem:
@@ -43,8 +44,7 @@ def compute_radius(pulls: int, confidence: float) -> float:
 def test_a_constant_mean_has_the_interval_of_its_noise() -> None:
     agent, log = sw.Agent(build(), seed=1), make_log()
     agent.learn_log_frame({name: log[name] for name in ("action", "kept", "minutes")})
-    share = 0.8 * 0.1 * 0.9 * 0.95  # of δ: upper ends of the cost; the declared safe action has little
-    expected = log["minutes"].mean() + compute_radius(320, -math.log(share))
+    expected = log["minutes"].mean() + compute_radius(320, -math.log(SHARE))
     decision = agent.decide(propose="bike")
     assert decision.action == "bike"
     assert decision.pessimistic_cost[0] == pytest.approx(expected, abs=1e-9)
@@ -60,7 +60,7 @@ def test_a_mean_that_drifts_has_the_least_end_of_its_epochs() -> None:
     for epoch in (1, 2, 3):
         since = log["at"] >= START + (epoch - 1) * 3 * DAY
         pulls, age = int(since.sum()), now - log["at"][since].mean()
-        confidence = -math.log(0.8 * 0.1 * 0.9 * 0.95) + compute_log_share(epoch)
+        confidence = -math.log(SHARE) + compute_log_share(epoch)
         ends.append(log["minutes"][since].mean() + compute_radius(pulls, confidence) + 1.5 / 30 / DAY * age)
     assert read_bound(agent, now) == pytest.approx(min(ends), abs=1e-9)
 

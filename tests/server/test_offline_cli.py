@@ -95,7 +95,9 @@ def test_what_cannot_be_is_said_in_a_sentence(tmp_path: Path, problem: str, word
 
 
 def test_a_young_log_is_learned_once_the_time_of_its_export_is_given(tmp_path: Path, problem: str) -> None:
-    log = written(tmp_path / "log.csv", {**columns(1500), "at": [1.76e9 + 60.0 * row for row in range(1500)]})
+    told = {**columns(1500), "at": [1.76e9 + 60.0 * row for row in range(1500)]}
+    told["opt_out"][3] = ""  # not reported in its window: it counts as declared
+    log = written(tmp_path / "log.csv", told)
     assert "--as-of" in rejected(ErrorCode.LOG_TOO_SHORT, "serve", problem, "--log", log, "--port", "0")
     assert not (tmp_path / "server.db").exists()
     with served(tmp_path, problem, "--log", log, "--as-of", "2026-06-01T00:00:00Z"):

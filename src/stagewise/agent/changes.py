@@ -11,6 +11,7 @@ from typing import Any
 from stagewise.agent.health_findings import Check, format_finding_name
 from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats
+from stagewise.models.diagnostics import FoundChange
 from stagewise.policies.contradictions import build_contradiction
 from stagewise.problem.checks import check_choice
 from stagewise.problem.division import name_segment
@@ -27,14 +28,17 @@ def record_changes(policy: Any, memory: Floats, statistics: Statistics) -> None:
         return
     statistics.updates_until_check = min(statistics.updates_until_check, CHECK_EVERY)
     for j, limit in enumerate(policy.thresholds.names):
-        name, cause = format_finding_name(Check.CHANGE, limit), find_last_change(policy, memory, j)
-        if cause is None:
+        name, last = format_finding_name(Check.CHANGE, limit), find_last_change(policy, memory, j)
+        if last is None:
             continue
+        cause = build_change_cause(policy, j, last)
         stops = policy.problem is not None and policy.problem.limits[limit].on_jump == "stop"
         found = statistics.alerts if stops and policy.check_assumptions else statistics.warnings
         if name not in found or identify_change(found[name]) != identify_change(cause):
             statistics.acknowledged.pop(name, None)  # what was acknowledged was another change
-            statistics.changed |= set() if stops else {limit}
+            limited = policy.thresholds.signs[j] * policy.thresholds.values[j]
+            explains = not (last.fell and last.mean <= limited)  # what fell below the limit explains no costs
+            statistics.changed |= {limit} if explains and not stops else set()
         found[name] = cause
 
 
@@ -43,12 +47,14 @@ def identify_change(cause: ReasonDetails) -> tuple[Any, ...]:
     return tuple(cause.details.get(name) for name in ("action", "segment", "since"))
 
 
-def find_last_change(policy: Any, memory: Floats, j: int) -> ReasonDetails | None:
+def find_last_change(policy: Any, memory: Floats, j: int) -> FoundChange | None:
     """Return the last change that was found of a limit's means; None: there is none."""
     model, block = next(one for one in policy.rounds.iter_blocks(memory) if one[1].first == 1 + j)
-    last = max(model.diagnostics.list_changes(block, policy.settings, memory), key=lambda one: one.since, default=None)
-    if last is None:
-        return None
+    return max(model.diagnostics.list_changes(block, policy.settings, memory), key=lambda one: one.since, default=None)
+
+
+def build_change_cause(policy: Any, j: int, last: FoundChange) -> ReasonDetails:
+    """Return a change in the user's units."""
     limit = policy.thresholds.names[j]
     modulus = policy.moduli[limit]
     return build_contradiction(

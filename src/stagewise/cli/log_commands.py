@@ -38,6 +38,7 @@ def doctor(
     picture: PictureOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     columns: ColumnsOption = None,
+    as_of: AsOfOption = None,
     action: Annotated[str | None, typer.Option(help="For a proposal: column of the actions.")] = None,
     reward: Annotated[str | None, typer.Option(help="For a proposal: column of the reward.")] = None,
     limit: Annotated[
@@ -80,6 +81,7 @@ def doctor(
         check_ending(picture, PICTURES)
         columns_by_name = parse_pairs(columns, "--columns")
         settings: dict[str, Any] = {"alpha": alpha, "ignore_checks": ignore_checks or [], "columns": columns_by_name}
+        settings["as_of"] = parse_time(as_of)
         if problem is None:
             limits = dict(map(parse_limit, limit)) if limit else None
             settings |= {"action": action, "reward": reward, "limits": limits, "safe": safe}

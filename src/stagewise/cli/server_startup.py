@@ -186,7 +186,7 @@ def load_new_log(name: str, problem: Problem, start: Any) -> OfflineLog:
         conflict = describe_log_conflict(name, len(log.actions), None if first is None else first.body)
         raise Conflict(ErrorCode.CONFLICT, "{problem}", problem=conflict)
     if digest is None:
-        check_log_agrees(problem, table, start.columns, start.ignore_checks)
+        check_log_agrees(problem, table, start.columns, start.ignore_checks, start.as_of)
         check_rows(problem, log)
     return log
 
@@ -205,7 +205,7 @@ def read_log(
     """
     table = read_table(source)
     log = build_offline_log(problem, table, columns, now)
-    check_log_agrees(problem, table, columns, accept)
+    check_log_agrees(problem, table, columns, accept, now)
     return log
 
 
@@ -223,9 +223,11 @@ def build_offline_log(problem: Problem, source: Any, columns: Mapping[str, str],
     )
 
 
-def check_log_agrees(problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str]) -> None:
-    """Raise InvalidOutcome if a log contradicts the problem."""
-    report = check_log(source, problem, columns=columns, ignore_checks=accept)
+def check_log_agrees(
+    problem: Problem, source: Any, columns: Mapping[str, str], accept: Sequence[str], as_of: Any = None
+) -> None:
+    """Raise InvalidOutcome if a log, read at a time, contradicts the problem."""
+    report = check_log(source, problem, columns=columns, ignore_checks=accept, as_of=as_of)
     contradictions = [finding for finding in report.findings if finding.verdict == "contradicts"]
     if contradictions:
         first, others = contradictions[0], len(contradictions) - 1

@@ -65,6 +65,8 @@ class Log:
     """The time (n,), in seconds since 1970, if logged."""
     columns: Mapping[Any, Any]
     """All columns, also those that are not in the problem."""
+    read_at: float | None = None
+    """When the log was read, in seconds since 1970; None: at its last row."""
 
     @classmethod
     def of(cls, source: Any, problem: Problem, *, columns: Mapping[str, str] | None = None) -> Self:
@@ -175,8 +177,8 @@ class Log:
 
     def read_time(self, as_of: Any = None) -> float | None:
         """Return when the log was read, in seconds since 1970: as given, else its last time; None: it has no times."""
-        if as_of is not None:
-            return parse_timestamp(as_of)
+        if as_of is not None or self.read_at is not None:
+            return self.read_at if as_of is None else parse_timestamp(as_of)
         return None if self.at is None or np.isnan(self.at).all() else float(np.nanmax(self.at))
 
     def open_windows(self, as_of: Any = None) -> Flags:

@@ -19,14 +19,11 @@ UPPER_ETAS = tuple(4.0 * 2.0 ** (-0.75 * j) for j in range(TERMS))
 LOWER_ETAS = tuple(2.0 * 2.0 ** (-0.75 * j) for j in range(TERMS))
 ETAS = UPPER_ETAS + tuple(-eta for eta in LOWER_ETAS)  # the lower bound is the upper one at -η, where κ is -κ'
 FACTORS = tuple(-math.expm1(-eta) for eta in ETAS)  # κ, then -κ'
-# Half of the weight falls slowly, for any scale. The other half is for scales that tell a rate p from a limit τ, whose
-# best η is log τ/p: exponential, here with mean .7, as for p/τ that is about uniform.
-HALF_STEP, CERTIFYING = 2.0**0.375, 0.7
-SLOW = tuple((j + 2.0) ** -1.5 for j in range(TERMS))
-FAST = tuple(math.exp(-eta / (HALF_STEP * CERTIFYING)) - math.exp(-eta * HALF_STEP / CERTIFYING) for eta in UPPER_ETAS)
-LOG_WEIGHTS = tuple(
-    math.log(0.5 * slow / sum(SLOW) + 0.5 * fast / sum(FAST)) for slow, fast in zip(SLOW, FAST, strict=True)
-)
+# The price of a scale, log 1/w, is the same for every rate from 0 to three quarters of a limit, whose best η = log τ/p
+# is among the first terms. Smaller η, which tell rates that are closer to a limit, or serve large sums, cost more.
+ALIKE = 6
+WEIGHTS = tuple(max(1.0, j - ALIKE + 2.0) ** -1.5 for j in range(TERMS))
+LOG_WEIGHTS = tuple(math.log(weight / sum(WEIGHTS)) for weight in WEIGHTS)
 STEPS = 6  # of Newton's method from outside: each iterate is a valid bound
 CLOSE = 1e-9
 NEARLY = 1.0 + 1e-12  # more than rounding can change

@@ -87,6 +87,7 @@ class FoundChange(NamedTuple):
     segment: int | None
     since: float  # seconds: when the oldest outcomes that are kept were decided
     mean: float  # since then, signed; NaN: there is no outcome
+    fell: bool  # the outcomes that show it are kept, so that the mean is known to be lower than before
 
 
 class AgedBound(NamedTuple):

@@ -206,12 +206,21 @@ class MovingRatesDiagnostics(SegmentRatesDiagnostics):
         for action in range(block.size):
             known = cells[cells[:, action, PULLS] > 0.0, action]
             if len(known) > 1 and known[0, CHANGED] != 0.0 and np.ptp(known[:, CHANGED]) == 0.0:  # found together
-                found.append(FoundChange(action, None, float(known[0, CHANGED]), low + compute_recent_mean(known)))
+                found.append(self.build_change(action, None, low, known))
                 continue
             for position in np.flatnonzero(cells[:, action, CHANGED]).tolist():
                 cell, segment = cells[position, action], None if numbers is None else int(numbers[0][position])
-                found.append(FoundChange(action, segment, float(cell[CHANGED]), low + compute_recent_mean(cell[None])))
+                found.append(self.build_change(action, segment, low, cell[None]))
         return found
+
+    def build_change(self, action: int, segment: int | None, low: float, cells: Floats) -> FoundChange:
+        """Return the change of cells (n, length) that changed together."""
+        mean, fell = low + compute_recent_mean(cells), all(map(self.has_fallen, cells))
+        return FoundChange(action, segment, float(cells[0, CHANGED]), mean, fell)
+
+    def has_fallen(self, cell: Floats) -> bool:
+        """Return whether the mean of a cell that changed fell; only rises beyond what is declared are found."""
+        return False
 
     def forget(
         self, block: Any, settings: Floats, memory: Floats, index: int, since: float, changed: float = 0.0
@@ -294,6 +303,11 @@ class MovingRatesDiagnostics(SegmentRatesDiagnostics):
 
 class JumpingRatesDiagnostics(MovingRatesDiagnostics):
     """Diagnostics of rates that jump; the segments of an action are also tested together."""
+
+    def has_fallen(self, cell: Floats) -> bool:
+        """Return whether the epoch that shows the change is kept; after a rise all are forgotten."""
+        pulls, begins = cell[FIRST_EPOCH::3], cell[FIRST_EPOCH + 2 :: 3]
+        return bool(((pulls > 0.0) & (begins == cell[CHANGED])).any())
 
     def get_sums(self, block: Any, settings: Floats, memory: Floats, key: str) -> Sums | None:
         if block.column < 0:

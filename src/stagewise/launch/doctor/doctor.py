@@ -69,6 +69,7 @@ def check_log(
     proposal_fraction: float | None = DEFAULT_FRACTION,
     alpha: float = ALPHA,
     ignore_checks: Sequence[str] = (),
+    as_of: Any = None,
 ) -> LogReport:
     """Check a problem against a log, or propose a problem from a log (docs/how-to/check-a-log.md).
 
@@ -85,6 +86,8 @@ def check_log(
             None uses all rows for both, and pays for that out of delta.
         alpha: The probability that a log without a fault contradicts any test.
         ignore_checks: Names of checks whose contradictions become notes.
+        as_of: With a problem, when the log was read, in seconds since 1970 or a datetime: windows that closed by then
+            are closed. None: at its last row.
 
     Returns:
         The findings, and the proposal if no problem was given.
@@ -117,7 +120,11 @@ def check_log(
                 "action, reward, limits and safe describe a proposed problem; leave them out, since the "
                 "problem is given",
             )
-        return build_log_report(Log.of(log, resolve_problem(problem), columns=mapping), mapping, alpha, accepted)
+        rows = Log.of(log, resolve_problem(problem), columns=mapping)
+        return build_log_report(replace(rows, read_at=rows.read_time(as_of)), mapping, alpha, accepted)
+    if as_of is not None:
+        text = "as_of is given without a problem, which declares the windows; give the problem, or leave as_of out"
+        raise InvalidOutcome(ErrorCode.CONFLICTING_SETTINGS, text)
     if check_probability(delta, "delta") >= 0.5:
         rule = "below 0.5: it is the probability of failure, so 95 % confidence is 0.05"
         raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, "delta", delta, rule)

@@ -102,6 +102,11 @@ def pytest_collection() -> Iterator[None]:
     return result
 
 
+def pytest_unconfigure() -> None:
+    """Let the end of the process find everything: extensions report what is left as leaked."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark programs as long; skip compiled tests if nothing is compiled."""

@@ -23,7 +23,7 @@ from stagewise.models.epochs import (
     get_begin,
     learn_in_epochs,
 )
-from stagewise.problem.drift import STEPS, Drift
+from stagewise.problem.timing import STEPS, Drift
 
 LOWEST, HIGHEST, TIMES_NOISE = 0.005, 0.05, 10.0  # means of numbers with a noise are ten times as large
 NEVER = 1e9  # in place of log 1/δ': an end that never moves

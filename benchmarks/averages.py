@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
 from stagewise.engine.compile import as_python
-from stagewise.models.average_bounds import compute_average_interval, compute_average_lower, compute_average_upper
+from stagewise.models.intervals import compute_average_interval, compute_average_lower, compute_average_upper
 
 LIMIT, REST = 0.02, 0.1
 CASES = [

@@ -22,7 +22,7 @@ from server import PROBLEM as PLAYED
 from stagewise.policies.problem import Problem
 from stagewise.server.decision_server import DecisionServer, warm_up
 from stagewise.server.messages import DecisionRequest
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 NAME = "load"
 

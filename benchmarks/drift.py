@@ -14,8 +14,8 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import ELSEWHERE
-from stagewise.engine.memory import change_memory, memory_size, start_memory
 from stagewise.engine.random import ACTIONS, uniform
+from stagewise.engine.round import change_memory, memory_size, start_memory
 from stagewise.models.regression import LOG_DET, Regression, learn_ridge
 from stagewise.models.ridge import RIDGE, LinearModel, view_ridge
 from stagewise.policies.rounds import assemble_arrays

@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 
 import stagewise as sw
-from stagewise.problem.drift import DAY
+from stagewise.problem.timing import DAY
 
 TEMPLATES = ["plain", "emoji", "story", "offer", "urgent"]
 CLICKS = np.array([0.045, 0.055, 0.06, 0.075, 0.07])

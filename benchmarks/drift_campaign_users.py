@@ -25,7 +25,7 @@ import numpy as np
 import stagewise as sw
 from stagewise.agent.decision_analysis import analyze_decision
 from stagewise.engine.compile import Floats
-from stagewise.problem.drift import DAY
+from stagewise.problem.timing import DAY
 
 TEMPLATES = ["plain", "emoji", "story", "offer", "urgent"]
 COUNTRIES, COUNTRY_SHARES = ["DE", "FR", "BR", "IN", "US", "NG"], [0.3, 0.2, 0.2, 0.15, 0.1, 0.05]

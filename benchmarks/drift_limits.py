@@ -24,7 +24,6 @@ from adversaries import FEW_EVENTS, NEAR_BOUND, NEVER, NO_AGE, NO_SHARES, PROVED
 from stagewise.engine.background import ALWAYS, SETTING
 from stagewise.engine.compile import Floats, as_python, kernel
 from stagewise.engine.random import OUTCOME, POLICY, uniform
-from stagewise.models.average_bounds import compute_average_upper
 from stagewise.models.epochs import (
     BELOW,
     CELL_SIZE,
@@ -39,9 +38,10 @@ from stagewise.models.epochs import (
     compute_high_now,
     find_epoch,
     learn_in_epochs,
+    learn_jumping,
 )
-from stagewise.models.jumps import learn_jumping
-from stagewise.problem.drift import Drift
+from stagewise.models.intervals import compute_average_upper
+from stagewise.problem.timing import Drift
 
 LIMIT, PER_DAY, DAYS, LAG, SEED = 0.02, 1000, 100, 2.0, 11
 DAY = 86_400.0

@@ -12,7 +12,7 @@ import numpy as np
 
 from stagewise import ArmSet, SafeAction
 from stagewise.policies.policy import PlayedAction
-from stagewise.rules.function_class_program import find_best_under_rows, solve_under_rows
+from stagewise.rules.mixture import find_best_under_rows, solve_under_rows
 from stagewise_reproduction.exact.highs import build_solver, keep_maximal, select_rows, solve_program
 from stagewise_reproduction.exact.opnlb import ExactOPNLB
 from stagewise_reproduction.exact.triples import find_best_triple

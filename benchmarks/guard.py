@@ -16,14 +16,13 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.engine.compile import Floats, factory, kernel
-from stagewise.engine.limits import get_threshold
 from stagewise.engine.model import RoundSpec
 from stagewise.engine.random import OUTCOME, uniform
 from stagewise.engine.round import build_round
-from stagewise.engine.workspace import CENTRE, HALF, WEIGHTS, fill_probabilities, get_workspace
+from stagewise.engine.workspace import CENTRE, HALF, WEIGHTS, fill_probabilities, get_threshold, get_workspace
 from stagewise.models.arms import UPPER_SHARE
-from stagewise.models.average_bounds import compute_average_interval
 from stagewise.models.context import RESERVED, UNUSED
+from stagewise.models.intervals import compute_average_interval
 from stagewise.policies.problem_policy import choose_batch
 from stagewise.policies.rounds import ANSWER_SIZE, SCRATCH_SIZE, WORK_SIZE
 

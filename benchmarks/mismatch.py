@@ -14,7 +14,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.agent import mismatch
-from stagewise.agent.statistics import Statistics
+from stagewise.agent.agent_statistics import Statistics
 from stagewise.policies.problem_policy import choose_batch
 from stagewise.problem.context import ContextVector
 from stagewise.records.random_key import RandomKey

@@ -12,9 +12,9 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.engine.layout import build_layout_reader, get_known_actions
+from stagewise.engine.loop import record_round
 from stagewise.engine.model import RoundSpec
 from stagewise.engine.round import build_round
-from stagewise.engine.trace import record_round
 from stagewise.engine.workspace import STEP, get_decision_views, get_workspace
 from stagewise.engine.world_draws import fill_means, fill_outcome
 from stagewise.models.regression import update_root

@@ -18,7 +18,7 @@ from benchmarks.server_store import groups_of
 from stagewise.server.retention import delete_rows
 from stagewise.server.snapshots import LogEnd, Removal
 from stagewise.server.store.base import Store
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 PARTITIONED = """
 CREATE TABLE parted (LIKE events) PARTITION BY RANGE (number);

@@ -256,7 +256,7 @@ def serve_decisions(address: str) -> None:
     from stagewise.policies.problem import Problem
     from stagewise.server.access_keys import AccessKeys
     from stagewise.server.decision_server import DecisionServer, warm_up
-    from stagewise.server.store.factory import open_store
+    from stagewise.server.store.migrate import open_store
     from stagewise.server.web.app import HttpSettings
     from stagewise.server.web.http_server import serve
     from stagewise.server.web.requests import RateLimit

@@ -54,8 +54,7 @@ from stagewise.server.messages import DecisionRequest
 from stagewise.server.snapshots import SnapshotSigner, build_initial_snapshot, encode_snapshot
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import EVENT_COLUMNS, Store, wall_clock
-from stagewise.server.store.factory import open_store
-from stagewise.server.store.migrate import FOLDER, to_postgres_sql
+from stagewise.server.store.migrate import FOLDER, open_store, to_postgres_sql
 from stagewise.server.store.sqlite import SqliteStore
 from stagewise.server.writer import Writer
 

@@ -20,7 +20,7 @@ from arro3.core import Array, DataType, RecordBatch, RecordBatchReader
 import stagewise as sw
 from stagewise.engine.batch import build_batch_decider, build_log_learner
 from stagewise.engine.compile import ALL_ROWS, get_batch_rows
-from stagewise.files.record_batches import read_batches, write_batches
+from stagewise.files.tables import read_batches, write_batches
 
 ACTIONS = ["plain", "photo", "offer", "video", "poll", "story"]
 COUNTRIES, DEVICES = ["NZ", "AU", "US", "GB", "DE"], ["phone", "tablet", "desktop"]

@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import stagewise as sw
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.decision_server import DecisionServer
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 from stagewise.server.web.app import App, HttpSettings
 from stagewise.server.web.telemetry import Telemetry
 

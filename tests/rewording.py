@@ -12,7 +12,8 @@ import pytest
 
 from stagewise.agent import health_findings
 from stagewise.problem import errors
-from stagewise.records import fault, reason
+from stagewise.problem import errors as fault
+from stagewise.records import reason
 
 
 def draw_word(seed: int | None = None) -> str:

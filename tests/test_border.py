@@ -99,7 +99,7 @@ def test_nobody_else_makes_kernels() -> None:
 
 
 def test_there_are_files_to_look_at() -> None:
-    assert {"policies/rounds.py", "agent/monitor.py", "simulation/compiled_run.py"} <= {
+    assert {"policies/rounds.py", "agent/learned_state.py", "simulation/compiled_run.py"} <= {
         get_relative_path(path) for path in OUTSIDE
     }
 

@@ -12,7 +12,7 @@ import numpy as np
 from arro3.core import Array, DataType, RecordBatch
 
 import stagewise as sw
-from stagewise.files.record_batches import read_batches, write_batches
+from stagewise.files.tables import read_batches, write_batches
 
 ACTIONS = ["nothing", "digest", "offer"]
 PROBLEM = sw.Problem(

@@ -13,7 +13,7 @@ import dask.bag
 from arro3.core import Table
 
 import stagewise as sw
-from stagewise.files.record_batches import convert_like, read_batches, write_batches
+from stagewise.files.tables import convert_like, read_batches, write_batches
 
 
 def decide_partition(tables: list[Any], snapshot: sw.Snapshot, run: str) -> list[Any]:

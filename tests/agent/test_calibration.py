@@ -11,10 +11,10 @@ from tests.server.logs import Log, problem
 from tests.sizes import sized
 
 import stagewise as sw
+from stagewise.agent.agent_statistics import Statistics
 from stagewise.agent.calibration import CalibratedLimit, build_excess_cause
 from stagewise.agent.health_findings import Verdict
 from stagewise.agent.mismatch import MismatchTest
-from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import as_python
 from stagewise.engine.layout import CACHED, LIMITS
 from stagewise.engine.workspace import CENTRE, HALF

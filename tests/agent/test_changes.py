@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.problem.drift import DAY
 from stagewise.problem.errors import ErrorCode
+from stagewise.problem.timing import DAY
 
 START = 1.7e9
 NAME = "change of opt_out"

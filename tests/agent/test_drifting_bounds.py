@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.agent.drifting_bounds import DriftingBound
+from stagewise.agent.changes import DriftingBound
 from stagewise.agent.report import Report
-from stagewise.problem.drift import DAY
+from stagewise.problem.timing import DAY
 
 START, DAYS, ROWS = 1.763e9, 30, 5_400
 ACTIONS = ["nothing", "digest", "offer"]

@@ -8,11 +8,11 @@ import pytest
 from tests.problem.refusal import refuses
 
 import stagewise as sw
+from stagewise.agent.agent_statistics import Statistics
 from stagewise.agent.health_findings import Check, Verdict
 from stagewise.agent.mismatch import LOGGED, MOST_CELLS, Difference, MismatchTest, build_mismatch_cause
-from stagewise.agent.statistics import Statistics
+from stagewise.problem.division import NO_BUCKET
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.risk_score import NO_BUCKET
 from stagewise.records.reason import Contradiction
 
 NAME = "mismatch of opt_out"

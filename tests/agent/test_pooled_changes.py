@@ -8,10 +8,10 @@ import pytest
 from tests.chance import allowed
 
 import stagewise as sw
-from stagewise.agent.monitor import update_track
-from stagewise.agent.statistics import DriftTrack
+from stagewise.agent.agent_statistics import DriftTrack
+from stagewise.agent.learned_state import update_track
 from stagewise.models.drifting_rates import JUMPING_RATES, JumpingRatesDiagnostics
-from stagewise.problem.drift import DAY
+from stagewise.problem.timing import DAY
 
 GROUPS, START, NAME = 20, 1.7e9, "change of opt_out"
 LEVEL = 0.05

@@ -8,7 +8,7 @@ from stagewise.engine.compile import as_python
 from stagewise.engine.layout import ELSEWHERE
 from stagewise.engine.round import build_round
 from stagewise.policies.rounds import WORK_SIZE
-from stagewise.problem.drift import DAY
+from stagewise.problem.timing import DAY
 from stagewise.records.random_key import RandomKey
 
 pytestmark = pytest.mark.compiled

@@ -15,8 +15,8 @@ from typing import Any
 
 import stagewise as sw
 from stagewise.agent.table_file import decide_file, learn_file
-from stagewise.files import record_batches
-from stagewise.files.record_batches import read_batches, write_batches
+from stagewise.files import tables as record_batches
+from stagewise.files.tables import read_batches, write_batches
 
 USERS = 64
 PROBLEM = sw.Problem(

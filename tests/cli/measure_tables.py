@@ -13,8 +13,8 @@ from pathlib import Path
 from tests.cli.kill_tables import PROBLEM, decide, in_child, learn
 
 import stagewise as sw
-from stagewise.files import record_batches
-from stagewise.files.record_batches import read_batches, write_batches
+from stagewise.files import tables as record_batches
+from stagewise.files.tables import read_batches, write_batches
 
 ROWS, WIDTH = 4096, 20_000
 

@@ -125,7 +125,7 @@ def test_every_option_stands_in_the_document() -> None:
 
 
 def test_every_check_stands_in_its_document() -> None:
-    from stagewise.launch.doctor.finding_messages import CheckName
+    from stagewise.launch.doctor.findings import CheckName
 
     document = (ROOT / "docs" / "how-to" / "check-a-log.md").read_text(encoding="utf-8")
     for name in CheckName:

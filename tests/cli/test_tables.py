@@ -8,7 +8,7 @@ import pytest
 from tests.cli.commands import called, rejected
 
 import stagewise as sw
-from stagewise.files.record_batches import read_batches, write_batches
+from stagewise.files.tables import read_batches, write_batches
 from stagewise.problem.errors import ErrorCode
 
 PROBLEM = sw.Problem(

@@ -19,7 +19,7 @@ from openfeature.track import TrackingEventDetails
 
 from stagewise.server.client import UNLOGGED_PREFIX
 from stagewise.server.openfeature import StagewiseProvider
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 BATCH, TIMEOUT, PAUSE = 20, 2.0, 0.5  # seconds; a pause after a visit that the server did not answer
 

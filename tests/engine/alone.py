@@ -6,7 +6,7 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.engine.layout import ELSEWHERE, get_known_actions
-from stagewise.engine.memory import change_memory, memory_size, start_memory
+from stagewise.engine.round import change_memory, memory_size, start_memory
 from stagewise.engine.workspace import CENTRE, CROSS, HALF, bounds_work_size
 from stagewise.models.regression import Regression, compute_cached_ridge_bounds, compute_ridge_bounds, learn_ridge
 from stagewise.models.ridge import RIDGE, LinearModel, view_ridge

@@ -195,7 +195,7 @@ def test_a_change_in_a_kernel_is_seen_though_old_machine_code_is_there(tmp_path:
     answers = [asked(REAL, package, STAGEWISE_CACHE=cache)[0].splitlines() for _ in range(2)]
     assert answers == [["0.25 0", "3.0 0"], ["0.25 1", "3.0 1"]]
     for file, old, new, after in [
-        ("engine/limits.py", "else slack / slope", "else 0.5 * slack / slope", ["0.125 0", "3.0 0"]),
+        ("engine/workspace.py", "else slack / slope", "else 0.5 * slack / slope", ["0.125 0", "3.0 0"]),
         ("engine/mixture_program.py", "    return best\n", "    return best + 100.0\n", ["100.125 0", "3.0 0"]),
         ("models/regression.py", "ridge * bound * bound)", "ridge * bound * bound) + 1.0", ["100.125 0", "4.0 0"]),
     ]:

@@ -11,16 +11,18 @@ import pytest
 import stagewise as sw
 from stagewise.engine.compile import Flags, Floats, Ints, kernel
 from stagewise.engine.layout import ModelBlock, copy_values, get_model_block, get_safe_action, read_block_fields
-from stagewise.engine.limits import NO_BETTER_ACTION, SAFE_ACTION_COST_UNCERTAIN, compute_bonus_factors
 from stagewise.engine.model import ALWAYS_SAFE, Model, RoundSpec, Rule, start_with_zeros
 from stagewise.engine.pair import first_best, tie_floor
 from stagewise.engine.round import build_round
 from stagewise.engine.workspace import (
     CENTRE,
     HALF,
+    NO_BETTER_ACTION,
     OPTIMISTIC_REWARDS,
+    SAFE_ACTION_COST_UNCERTAIN,
     SAFE_OPTIMISTIC_REWARD,
     STEPS,
+    compute_bonus_factors,
     get_decision_views,
 )
 from stagewise.models.arms import ARMS

@@ -13,8 +13,7 @@ from tests.policies.reading import BASELINES, Problem, Reading, longest, random_
 
 from stagewise import LCLUCB, OPLB, RandomKey, SafeLTS, SafePosteriorSampling
 from stagewise.engine.compile import Floats
-from stagewise.engine.limits import safe_step
-from stagewise.engine.workspace import CENTRE, HALF, STEPS, Workspace
+from stagewise.engine.workspace import CENTRE, HALF, STEPS, Workspace, safe_step
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.actions import ALL
 from stagewise.rules.ray import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import stagewise as sw
-from stagewise.files.record_batches import read_batches
+from stagewise.files.tables import read_batches
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "engines"))
 import night

@@ -9,7 +9,7 @@ import pytest
 from tests.engines.tables import build_folder, check_night, read_rows
 
 import stagewise as sw
-from stagewise.files.record_batches import read_batches
+from stagewise.files.tables import read_batches
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "engines"))
 import on_dask

@@ -13,9 +13,8 @@ import pytest
 from tests.problem.refusal import refused
 
 from stagewise import InvalidFile
-from stagewise.files import atomic_write
-from stagewise.files.atomic_write import write_bytes, write_text
-from stagewise.files.paths import parse_path, read_file
+from stagewise.files import paths as atomic_write
+from stagewise.files.paths import parse_path, read_file, write_bytes, write_text
 from stagewise.problem.errors import ErrorCode
 
 
@@ -82,7 +81,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from stagewise import Agent, InvalidFile, OPB, SafeAction
-from stagewise.files.atomic_write import write_bytes
+from stagewise.files.paths import write_bytes
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 agent = Agent(OPB(arms=300, safe_action=SafeAction(arm=0, reward=0.1, cost=0.1), threshold=0.5))
 for save in (lambda: write_bytes(Path(sys.argv[1]), bytes(10**6)), lambda: agent.save(sys.argv[1], overwrite=True)):

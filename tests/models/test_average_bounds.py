@@ -7,16 +7,16 @@ import pytest
 from scipy.optimize import brentq
 
 from stagewise.engine.compile import as_python
-from stagewise.models.average_bounds import (
+from stagewise.models.intervals import (
     LOG_WEIGHTS,
     LOWER_ETAS,
     UPPER_ETAS,
     compute_average_lower,
     compute_average_upper,
+    compute_kl_interval,
     lower_to_average_upper,
     raise_to_average_lower,
 )
-from stagewise.models.intervals import compute_kl_interval
 
 UPPER, LOWER = as_python(compute_average_upper), as_python(compute_average_lower)
 LOWERED, RAISED = as_python(lower_to_average_upper), as_python(raise_to_average_lower)

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from stagewise.engine.compile import as_python
-from stagewise.models.calibration import (
+from stagewise.models.promise_tests import (
     BET_ENDS,
     BET_SUM,
     BETS,

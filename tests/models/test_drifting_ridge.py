@@ -20,8 +20,8 @@ from stagewise.models.drifting_ridge import (
 )
 from stagewise.models.regression import fill_image
 from stagewise.policies.context_caps import SafeContextPosteriorSampling
-from stagewise.problem.drift import DAY
 from stagewise.problem.errors import ErrorCode
+from stagewise.problem.timing import DAY
 
 START = 1.7e9
 

@@ -13,11 +13,11 @@ from stagewise.engine.compile import Floats, as_python, kernel
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models import epochs
 from stagewise.models.arms import split_delta
-from stagewise.models.average_bounds import compute_average_upper
 from stagewise.models.drifting_scores import MOVING_SCORES, learn_moving_bucket, read_pooled
+from stagewise.models.intervals import compute_average_upper
 from stagewise.models.segment_rates import MEAN, PULLS, compute_levels, get_cell, get_slot_offset, view_rates
 from stagewise.policies.context_caps import SafeContextPosteriorSampling
-from stagewise.problem.drift import DAY
+from stagewise.problem.timing import DAY
 
 BUCKETS, SLOPE, LIMIT = 4, 0.005 / (30 * DAY), 0.05
 UPPER, SHARE = as_python(compute_average_upper), as_python(epochs.compute_log_share)

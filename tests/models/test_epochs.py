@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from stagewise.engine.compile import as_python
 from stagewise.models import epochs
-from stagewise.models.average_bounds import LOG_WEIGHTS, UPPER_ETAS, compute_average_lower, compute_average_upper
-from stagewise.problem.drift import DAY, Drift
+from stagewise.models.intervals import LOG_WEIGHTS, UPPER_ETAS, compute_average_lower, compute_average_upper
+from stagewise.problem.timing import DAY, Drift
 
 SHARE, KEPT = as_python(epochs.compute_log_share), as_python(epochs.is_kept)
 HIGH, LOW = as_python(epochs.compute_high_now), as_python(epochs.compute_low_now)

@@ -11,12 +11,12 @@ from tests.problem.refusal import refused
 import stagewise as sw
 from stagewise.engine.compile import Floats, as_python, kernel
 from stagewise.engine.workspace import ESTIMATE
-from stagewise.models.average_bounds import compute_average_interval
 from stagewise.models.cholesky import factorise
 from stagewise.models.forgetting import CELL_SIZE, RECENT, SETTINGS_SIZE, WEIGHT, invert_root, learn_forgetting
+from stagewise.models.intervals import compute_average_interval
 from stagewise.models.segment_rates import MEAN, NUMBERS, PULLS, RatesBlock
-from stagewise.problem.drift import DAY
 from stagewise.problem.errors import ErrorCode
+from stagewise.problem.timing import DAY
 from stagewise.records.decision import RewardGuarantee
 
 START, HALF = 1.7e9, 10.0

@@ -8,10 +8,10 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from stagewise.engine.compile import Floats, as_python
-from stagewise.models.halves import (
+from stagewise.models.promise_tests import (
     CUT,
     FALLS,
-    FIELDS,
+    HALF_FIELDS,
     HELD_BACK,
     LOG_WEIGHTS,
     RATIOS,
@@ -56,7 +56,7 @@ def test_the_evidence_of_a_tilt_is_its_least_over_all_means(case: Any, k: float,
 
 
 def test_the_evidence_of_all_cells_is_a_mean_over_tilts_of_their_products() -> None:
-    table = np.zeros((3, 1, FIELDS))
+    table = np.zeros((3, 1, HALF_FIELDS))
     table[0, 0, :4], table[1, 0, :4] = (100.0, 2.0, 90.0, 9.0), (10.0, 0.0, 300.0, 4.0)  # the third is empty
     single, total, alone = np.empty(3), 0.0, np.zeros(3)
     for c in FALLS:
@@ -76,7 +76,7 @@ def test_the_evidence_of_all_cells_is_a_mean_over_tilts_of_their_products() -> N
 
 @pytest.mark.parametrize("sums", [(1e9, 0.0), (5e8, 5e8), (0.0, 1e9)])
 def test_evidence_of_very_many_outcomes_is_finite(sums: tuple[float, float]) -> None:
-    table, single = np.zeros((1, 1, FIELDS)), np.empty(1)
+    table, single = np.zeros((1, 1, HALF_FIELDS)), np.empty(1)
     table[0, 0, :4] = (1e9, sums[0], 1e9, sums[1])
     assert math.isfinite(EVIDENCE(table, 1, 0, 1, single))
     assert math.isfinite(single[0])
@@ -90,7 +90,7 @@ def test_the_weights_of_the_tilts_add_up_to_one() -> None:
 def test_rows_are_counted_in_their_halves_by_what_was_known_before_them() -> None:
     chance = np.random.default_rng(1)
     rows, values, slopes = draw_rows(chance, 200), chance.random(200), chance.standard_normal((2, NUMBERS))
-    table, risk = np.zeros((2, NUMBERS + 2, FIELDS)), np.zeros(NUMBERS + 1)
+    table, risk = np.zeros((2, NUMBERS + 2, HALF_FIELDS)), np.zeros(NUMBERS + 1)
     expected, cuts = np.zeros((2, NUMBERS + 2, 4)), np.zeros((2, NUMBERS + 2))
     for at, (row, value) in enumerate(zip(rows, values, strict=True)):
         cell, numbers = int(row[0]), row[2:]
@@ -115,7 +115,7 @@ def test_rows_at_once_are_rows_one_by_one_with_the_slopes_of_their_time() -> Non
     older, newer = chance.standard_normal((2, 2, NUMBERS))
     cells = rows[:, 0].astype(np.int64)
     cells[5] = -1  # it is not tested
-    at_once, one_by_one = (np.zeros((2, NUMBERS + 2, FIELDS)), np.zeros((2, NUMBERS + 2, FIELDS)))
+    at_once, one_by_one = (np.zeros((2, NUMBERS + 2, HALF_FIELDS)), np.zeros((2, NUMBERS + 2, HALF_FIELDS)))
     risks = np.zeros(NUMBERS + 1), np.zeros(NUMBERS + 1)
     ROWS(at_once, risks[0], cells, values, rows, indices, newer, 40, older, 20, NONE)
     for i in range(60):
@@ -134,7 +134,7 @@ def test_compiled_and_interpreted_evidence_are_equal_to_the_bit() -> None:
     slopes, cells = chance.standard_normal((2, NUMBERS)), rows[:, 0].astype(np.int64)
     tables, found = [], []
     for count, compute in ((ROWS, EVIDENCE), (count_rows, compute_evidence)):
-        table, single = np.zeros((2, NUMBERS + 2, FIELDS)), np.empty(2)
+        table, single = np.zeros((2, NUMBERS + 2, HALF_FIELDS)), np.empty(2)
         count(table, np.zeros(NUMBERS + 1), cells, values, rows, indices, slopes, 0, slopes, 0, NONE)
         found.append([(compute(table, 2, column, 1, single), *single.tolist()) for column in range(NUMBERS + 2)])
         tables.append(table.tobytes())
@@ -146,7 +146,7 @@ def test_evidence_exceeds_what_it_may_no_more_often_than_it_may() -> None:
     """Users alike, with a selection that reacts to outcomes: the mean of the final e-value is at most 1."""
     chance, wealth = np.random.default_rng(4), []
     for _ in range(300):
-        table, risk, single = np.zeros((1, 3, FIELDS)), np.zeros(2), np.empty(1)
+        table, risk, single = np.zeros((1, 3, HALF_FIELDS)), np.zeros(2), np.empty(1)
         last = 0.0
         for _ in range(40):
             place = chance.uniform(0.0, 1.0) * (1.0 if last else -1.0)  # after an event only the upper half is chosen

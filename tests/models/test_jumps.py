@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from stagewise.engine.compile import as_python
-from stagewise.models import jumps
-from stagewise.models.average_bounds import compute_average_lower, compute_average_upper
+from stagewise.models import epochs as jumps
 from stagewise.models.epochs import BELOW, CELL_SIZE, CHANGED, EPOCHS, FIRST_EPOCH, LOW, PULLS, TIGHTEST
+from stagewise.models.intervals import compute_average_lower, compute_average_upper
 
-SHARE, FIND, LEVEL = (as_python(one) for one in (jumps.compute_log_share, jumps.find_in_slot, jumps.get_level))
+SHARE, FIND, LEVEL = (
+    as_python(one) for one in (jumps.compute_jump_log_share, jumps.find_in_slot, jumps.get_jump_level)
+)
 LEARN, FORGET = as_python(jumps.learn_jumping), as_python(jumps.forget_jumping)
 UPDATE, FORGOTTEN = as_python(jumps.update_jumping), as_python(jumps.get_forgotten)
 UPPER, LOWER = as_python(compute_average_upper), as_python(compute_average_lower)
@@ -50,10 +52,10 @@ def test_bounds_are_the_best_of_all_epochs_of_now() -> None:
         count = row + 1
         if count >= 64 and count % 16:
             continue
-        newest, high, low = row // jumps.STEP + 1, 1.0, 0.0
+        newest, high, low = row // jumps.JUMP_STEP + 1, 1.0, 0.0
         for slot in range(EPOCHS):
             epoch = FIND(slot, newest)
-            part = values[(epoch - 1) * jumps.STEP : count] if epoch else values[:0]
+            part = values[(epoch - 1) * jumps.JUMP_STEP : count] if epoch else values[:0]
             if part.size:
                 spent = CONFIDENCE + SHARE(slot, epoch, 0.0)
                 high = min(high, UPPER(float(part.size), float(part.sum()), spent))

@@ -11,8 +11,8 @@ from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.models.epochs import compute_log_share
-from stagewise.problem.drift import DAY
 from stagewise.problem.errors import ErrorCode
+from stagewise.problem.timing import DAY
 
 START, R, RANGE, DELTA, SEED = 1.7e9, 3.0, 60.0, 0.2, 8
 SHARE = 0.8 * 0.1 * 0.9 * 0.95  # of δ = .1: upper ends of the cost; the declared safe action has little

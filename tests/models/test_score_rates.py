@@ -12,7 +12,7 @@ import stagewise as sw
 from stagewise.engine.compile import Floats, as_python, kernel
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.arms import split_delta
-from stagewise.models.average_bounds import compute_average_interval
+from stagewise.models.intervals import compute_average_interval
 from stagewise.models.score_rates import learn_score_rates
 from stagewise.models.segment_rates import RATES, view_rates
 from stagewise.policies.context_caps import SafeContextPosteriorSampling

@@ -7,7 +7,8 @@ import pytest
 
 import stagewise as sw
 from stagewise.engine.compile import as_python
-from stagewise.models import epochs, jumps
+from stagewise.models import epochs
+from stagewise.models import epochs as jumps
 from stagewise.models.context import Buckets
 from stagewise.models.drifting_rates import JumpingRatesDiagnostics
 from stagewise.models.segment_rates import compute_levels, count_runs
@@ -61,7 +62,7 @@ def test_shares_add_up_to_delta(
 
 def test_shares_of_epochs_and_versions_add_up_to_1() -> None:
     slope, jump, level = (
-        as_python(one) for one in (epochs.compute_log_share, jumps.compute_log_share, jumps.get_level)
+        as_python(one) for one in (epochs.compute_log_share, jumps.compute_jump_log_share, jumps.get_jump_level)
     )
     assert 0.99 < sum(math.exp(-slope(epoch)) for epoch in range(1, 10_000)) <= 1.0
     assert 0.99 < sum(math.exp(-jump(level(epoch), epoch)) for epoch in range(1, 10_000)) <= 1.0

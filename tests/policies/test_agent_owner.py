@@ -16,7 +16,7 @@ from tests.policies.agents import ONE, PULLS
 from tests.problem.refusal import refused
 
 from stagewise import Agent, ArmSet, InvalidFile, InvalidProblem
-from stagewise.files import atomic_write
+from stagewise.files import paths as atomic_write
 from stagewise.problem.errors import ErrorCode
 
 SAVES, SAVERS = 25, 2

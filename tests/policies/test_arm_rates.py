@@ -12,7 +12,7 @@ from stagewise.engine.compile import as_python
 from stagewise.engine.layout import get_model_block
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.arms import RATES, UPPER_SHARE, get_arms_assumptions, get_kept_intervals
-from stagewise.models.average_bounds import compute_average_interval
+from stagewise.models.intervals import compute_average_interval
 from stagewise.policies.policy import PlayedAction
 from stagewise.problem.errors import ErrorCode
 

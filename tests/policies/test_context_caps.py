@@ -11,8 +11,8 @@ import stagewise as sw
 from stagewise.engine.layout import CAPACITY
 from stagewise.engine.workspace import CENTRE, HALF
 from stagewise.models.arms import split_delta
-from stagewise.models.average_bounds import LOG_WEIGHTS, LOWER_ETAS, UPPER_ETAS
 from stagewise.models.context import compute_action_shares, compute_upper_shares
+from stagewise.models.intervals import LOG_WEIGHTS, LOWER_ETAS, UPPER_ETAS
 from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.policy import PlayedAction, PolicyState
 from stagewise.problem.errors import ErrorCode

@@ -27,7 +27,7 @@ from stagewise import (
     SafeLTS,
 )
 from stagewise.problem.errors import ErrorCode
-from stagewise.rules.convex import compute_best_value
+from stagewise.rules.relaxation import compute_best_value
 
 AT_ZERO = SafeAction(features=np.zeros(3))
 

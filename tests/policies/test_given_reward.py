@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.agent.proposals import ABOVE_LIMIT
+from stagewise.agent.decision_analysis import ABOVE_LIMIT
 from stagewise.problem.errors import ErrorCode
 
 USER = {"age": 30.0, "country": "NZ"}

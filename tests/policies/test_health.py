@@ -10,7 +10,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.agent import monitor
+from stagewise.agent import learned_state as monitor
 from stagewise.agent.health_findings import Check, Verdict
 from stagewise.problem.errors import ErrorCode
 

@@ -8,7 +8,7 @@ import pytest
 from tests.problem.refusal import refuses
 
 import stagewise as sw
-from stagewise.files.atomic_write import compute_sha256
+from stagewise.files.paths import compute_sha256
 from stagewise.problem.errors import ErrorCode
 
 

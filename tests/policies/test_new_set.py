@@ -31,7 +31,7 @@ from stagewise import (
 from stagewise.problem.checks import Floats, copy_read_only
 from stagewise.problem.convex import Convex, build_hull
 from stagewise.problem.errors import ErrorCode
-from stagewise.rules.convex import compute_best_value
+from stagewise.rules.relaxation import compute_best_value
 from stagewise.simulation.oracle import build_oracle
 
 

@@ -10,7 +10,7 @@ import stagewise as sw
 from stagewise.policies.problem_policy import choose_batch
 from stagewise.problem.division import join_segments
 from stagewise.problem.errors import ErrorCode
-from stagewise.problem.promise import Promise, describe_promise
+from stagewise.problem.signals import Promise, describe_promise
 from stagewise.records.random_key import RandomKey
 
 BASE: dict[str, Any] = {"action_names": ["plain", "offer"], "safe_name": "plain", "reward": sw.Reward("click")}

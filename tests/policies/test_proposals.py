@@ -8,8 +8,7 @@ import pytest
 from scipy.optimize import linprog
 
 import stagewise as sw
-from stagewise.engine.limits import get_limit_terms
-from stagewise.engine.workspace import COSTS
+from stagewise.engine.workspace import COSTS, get_limit_terms
 from stagewise.problem.context import ContextVector
 from stagewise.problem.proposal import Proposal
 from stagewise.rules.guard import FLOOR

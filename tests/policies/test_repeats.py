@@ -10,7 +10,7 @@ from tests.policies.test_problem_frames import FRAME
 from tests.problem.refusal import refuses
 
 import stagewise as sw
-from stagewise.agent import duplicate_logs
+from stagewise.agent import agent_statistics as duplicate_logs
 from stagewise.problem.errors import ErrorCode
 
 AGAIN = ("again=True",)

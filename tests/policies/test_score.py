@@ -8,7 +8,7 @@ from tests.problem.refusal import refused
 
 import stagewise as sw
 from stagewise.problem.errors import ErrorCode, StagewiseError
-from stagewise.problem.promise import Promise
+from stagewise.problem.signals import Promise
 
 ACTIONS = ["nothing", "digest", "offer"]
 FITTED = sw.RiskScore("fitted", weights={"age": 0.02, "opens": -1.0}, cuts=[0.5, 1.0, 1.5], rows_digest="ab")

@@ -11,7 +11,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.policies.policy_encoding import get_policies
+from stagewise.policies.saved_policies import get_policies
 from stagewise.problem.errors import ErrorCode
 
 ORIGIN = sw.SafeAction(features=[0.0, 0.0], reward=0.0, cost=0.0)

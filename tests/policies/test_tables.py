@@ -15,8 +15,8 @@ from tests.problem.refusal import refused
 import stagewise as sw
 from stagewise.agent import decision_table, table_agent
 from stagewise.agent.table_file import decide_file, learn_file
-from stagewise.files import record_batches
-from stagewise.files.record_batches import read_batches, write_batches
+from stagewise.files import tables as record_batches
+from stagewise.files.tables import read_batches, write_batches
 from stagewise.problem.errors import ErrorCode
 
 ACTIONS = ["plain", "photo", "offer"]

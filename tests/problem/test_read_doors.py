@@ -14,7 +14,7 @@ from stagewise.problem.columns import get_column, get_numeric_column, list_colum
 from stagewise.problem.context_columns import parse_context
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.signals import encode_limit, parse_limit, parse_signal
-from stagewise.problem.window import check_clock
+from stagewise.problem.timing import check_clock
 
 
 class Torn(Mapping[str, Any]):

@@ -11,7 +11,7 @@ import pytest
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.policies.policy_encoding import find_kind
+from stagewise.policies.saved_policies import find_kind
 from stagewise.problem.errors import ErrorCode
 from stagewise.reports.evidence import DIGEST_LABELS, compute_digest, get_column
 

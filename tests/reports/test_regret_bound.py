@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.models.average_bounds import compute_average_interval
-from stagewise.models.intervals import compute_kl_interval
+from stagewise.models.intervals import compute_average_interval, compute_kl_interval
 from stagewise.reports.guarantee import RegretBound, RegretTheorem, bound_width_sum, compute_regret_bound
 
 ROUNDS = np.array([100, 1000, 3000])

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from stagewise import BallSet, BoxSet, EllipsoidSet, PolytopeSet
 from stagewise.problem.polytope import compute_faces
 from stagewise.rules import relaxation
-from stagewise.rules.convex import build_region, compute_best_value
-from stagewise.rules.relaxation import Multipliers, OptimisticProblem
+from stagewise.rules.relaxation import Multipliers, OptimisticProblem, build_region, compute_best_value
 
 
 def problem(rng: np.random.Generator, d: int, m: int, norms: int, sign: float) -> OptimisticProblem:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.rules.witness import KINDS, Problem, linear_value, random_problem
 
 from stagewise.engine.compile import Floats
-from stagewise.rules import function_class_program as rows_module
-from stagewise.rules.function_class_program import (
+from stagewise.rules import mixture as rows_module
+from stagewise.rules.mixture import (
     compute_dual_bounds,
     compute_pessimistic_costs,
     find_best_under_rows,

@@ -28,7 +28,8 @@ from stagewise.problem.errors import StagewiseError
 from stagewise.server import learner
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.messages import OutcomeUpdate
-from stagewise.server.store import base, postgres, postgres_batch
+from stagewise.server.store import base, postgres
+from stagewise.server.store import postgres_transactions as postgres_batch
 from stagewise.server.store.postgres import PostgresStore
 
 CLIENTS = 3

@@ -17,7 +17,7 @@ from tests.server.server_helpers import NAME
 from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import verify_store
 from stagewise.server.decision_server import DecisionServer
-from stagewise.server.seals import decode_numbers
+from stagewise.server.event_log import decode_numbers
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store
 

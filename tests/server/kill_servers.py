@@ -24,7 +24,7 @@ from tests.server.server_helpers import NAME, user
 from stagewise.server import learner
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.messages import OutcomeUpdate
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 OFTEN = 0.02  # seconds between two snapshots, so that many die while they write one
 

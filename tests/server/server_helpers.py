@@ -14,7 +14,7 @@ from stagewise.server.messages import DecisionRequest
 from stagewise.server.snapshots import SnapshotSigner
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 NAME = "mail"
 

@@ -14,7 +14,7 @@ from tests.server.server_helpers import NAME, user
 
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.messages import OutcomeUpdate
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 
 async def main(address: str, name: str) -> None:

@@ -13,17 +13,23 @@ from tests.problem.refusal import refused
 from tests.server.audited import lived
 from tests.server.server_helpers import NAME
 
-from stagewise.problem.errors import ErrorCode, InvalidFile
-from stagewise.records.fault import Fault
+from stagewise.problem.errors import ErrorCode, Fault, InvalidFile
 from stagewise.server.audit.export import INSERT_EVENT, check_proof, prove_decision
 from stagewise.server.audit.log_reader import FindingCode
 from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import Receipt, StoreVerification, verify_store
-from stagewise.server.event_log import Event, WriterChain, derive_writer_key, encode_canonical
+from stagewise.server.event_log import (
+    Event,
+    Seal,
+    SealPart,
+    WriterChain,
+    build_seal,
+    derive_writer_key,
+    encode_canonical,
+)
 from stagewise.server.messages import UnknownExperiment
-from stagewise.server.seals import Seal, SealPart, build_seal
 from stagewise.server.store.base import INSERT_PART, INSERT_SEAL, Store
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 
 @pytest.fixture(scope="module")

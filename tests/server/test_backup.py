@@ -16,7 +16,7 @@ from tests.server.servers import server
 from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import verify_store
 from stagewise.server.messages import OutcomeUpdate
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 
 def by_python(store: Path, copy: Path) -> None:

@@ -27,7 +27,7 @@ from stagewise.server.messages import (
 )
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import StoreUnavailable
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 from stagewise.server.web.metrics import render_metrics
 
 

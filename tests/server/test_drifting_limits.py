@@ -11,8 +11,8 @@ from tests.server.server_helpers import NAME, learned, played, serve_problem
 
 import stagewise as sw
 from stagewise.cli.server_startup import build_offline_log
-from stagewise.problem.drift import DAY
 from stagewise.problem.errors import ErrorCode
+from stagewise.problem.timing import DAY
 from stagewise.server.access_keys import KeyHolder
 from stagewise.server.audit.replay import Replay, explain_logged_decision
 from stagewise.server.decide import decode_decision

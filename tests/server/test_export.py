@@ -19,7 +19,7 @@ from stagewise.server.audit.export import build_columns, export_log
 from stagewise.server.audit.replay import explain_logged_decision
 from stagewise.server.messages import UnknownDecision, UnknownExperiment
 from stagewise.server.store.base import Store
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from tests.server.rows import Log, bound, feared
 
 import stagewise as sw
-from stagewise.models.average_bounds import LOG_WEIGHTS, LOWER_ETAS, UPPER_ETAS
+from stagewise.models.intervals import LOG_WEIGHTS, LOWER_ETAS, UPPER_ETAS
 from stagewise.records.reason import ReasonDetails, TripReason
 from stagewise.server.confidence_intervals import RecentMean, RunningMean, compute_limit_interval
 from stagewise.server.figures import build_figures

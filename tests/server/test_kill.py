@@ -15,7 +15,7 @@ from tests.server.server_helpers import NAME, check_fold, learned, serve_problem
 
 from stagewise.server.audit.verify import verify_store
 from stagewise.server.store.base import Store
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 HERE = Path(__file__).parents[2]
 

@@ -26,7 +26,7 @@ from stagewise.server.messages import Conflict, OutcomeUpdate
 from stagewise.server.offline_log import PART_ROWS, OfflineLog, OfflineLogRequest, build_append_requests
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store import append_batch
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 from stagewise.server.web.page.render import render_template
 
 DAY = 86400.0

@@ -15,7 +15,7 @@ from tests.server.test_serving_cli import served
 from tests.server.web.real import real
 
 from stagewise.problem.errors import ErrorCode
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 PROBLEM = HOURLY.replace("1h", "7d")
 

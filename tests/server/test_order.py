@@ -15,7 +15,7 @@ from stagewise.server.store.base import StoreUnavailable
 
 psycopg = pytest.importorskip("psycopg")
 from stagewise.server.store import postgres as postgres_module  # noqa: E402
-from stagewise.server.store import postgres_batch  # noqa: E402
+from stagewise.server.store import postgres_transactions as postgres_batch  # noqa: E402
 from stagewise.server.store.postgres import PostgresStore  # noqa: E402
 
 

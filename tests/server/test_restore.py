@@ -18,9 +18,9 @@ from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import Receipt, verify_store
 from stagewise.server.decide import compute_draw, derive_draws_key
 from stagewise.server.decision_server import DecisionServer
+from stagewise.server.event_log import TERM_BITS
 from stagewise.server.messages import OutcomeUpdate, UnknownDecision
-from stagewise.server.seals import TERM_BITS
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 
 def back_up_file(address: str, folder: Path) -> str:

@@ -13,7 +13,7 @@ from stagewise.server.audit.replay import Replay
 from stagewise.server.log_statistics import LogStatistics
 from stagewise.server.messages import OutcomeUpdate
 from stagewise.server.state_fold import StateFold
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 
 @pytest.mark.parametrize("seed", [1, 2])

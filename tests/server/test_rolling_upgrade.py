@@ -17,8 +17,7 @@ from tests.server.test_serving_cli import PROBLEM, served
 from stagewise.server.audit.log_reader import FindingCode
 from stagewise.server.audit.verify import verify_store
 from stagewise.server.client import Client
-from stagewise.server.store.factory import open_store
-from stagewise.server.store.migrate import FOLDER, read_migrations
+from stagewise.server.store.migrate import FOLDER, open_store, read_migrations
 
 ROOT = Path(__file__).parents[2]
 EARLIER = "7ed2a31d"

@@ -14,7 +14,7 @@ from stagewise.server.audit.log_reader import FindingCode
 from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import verify_store
 from stagewise.server.event_log import AppendRequest, WriterChain, encode_canonical
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 
 @played

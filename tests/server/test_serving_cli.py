@@ -24,7 +24,7 @@ from stagewise.server.client import Client
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import AppendRequest
 from stagewise.server.experiments import encode_problem_row
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 ROOT = Path(__file__).parents[2]
 PROBLEM = """

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.server.server_helpers import NAME, check_fold, learned, played, serve_problem, user
 
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 psycopg = pytest.importorskip("psycopg")
 from stagewise.server.store.postgres import TRY_LEAD  # noqa: E402

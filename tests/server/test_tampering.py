@@ -16,8 +16,7 @@ from tests.server.logs import problem
 from tests.server.server_helpers import NAME, learned, played, serve_problem, user
 
 from stagewise.policies.policy import PolicyState
-from stagewise.problem.errors import ErrorCode
-from stagewise.records.fault import Fault
+from stagewise.problem.errors import ErrorCode, Fault
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.audit.log_reader import FindingCode
 from stagewise.server.audit.replay import Replay, explain_logged_decision
@@ -29,7 +28,7 @@ from stagewise.server.messages import OutcomeUpdate
 from stagewise.server.snapshots import SIGNATURE_BYTES, encode_snapshot
 from stagewise.server.state_fold import StateFold
 from stagewise.server.store.base import Store, StoreUnavailable
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 
 @pytest.fixture(scope="module")

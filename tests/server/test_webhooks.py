@@ -20,8 +20,8 @@ from tests.server.test_serving_cli import PROBLEM
 
 import stagewise as sw
 from stagewise.cli.server_startup import build_offline_log
-from stagewise.problem.drift import DAY
 from stagewise.problem.errors import ErrorCode
+from stagewise.problem.timing import DAY
 from stagewise.server.messages import OutcomeUpdate
 from stagewise.server.webhooks import sender
 from stagewise.server.webhooks.endpoints import load_endpoints

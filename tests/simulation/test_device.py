@@ -9,7 +9,7 @@ from tests.problem.refusal import refused
 from tests.simulation.certified import FIXED, POLICY, certified, without_times
 
 import stagewise as sw
-from stagewise.engine.trace import Trace
+from stagewise.engine.loop import Trace
 from stagewise.problem.errors import ErrorCode
 from stagewise.simulation.gpu import play_batches as cuda
 from stagewise.simulation.run import RunSettings, play_run

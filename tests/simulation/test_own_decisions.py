@@ -9,7 +9,7 @@ from tests.policies.refusals import refused_with
 from tests.problem.refusal import refused
 
 import stagewise as sw
-from stagewise.engine.trace import FIRST_VIOLATION, VIOLATIONS, audit_round, record_round
+from stagewise.engine.loop import FIRST_VIOLATION, VIOLATIONS, audit_round, record_round
 from stagewise.problem.errors import ErrorCode
 from stagewise.simulation.run import compute_recorded_rounds, empty_trace
 

@@ -10,7 +10,7 @@ from tests.chance import allowed
 from tests.sizes import sized
 
 from stagewise.engine.compile import Floats
-from stagewise.models.average_bounds import FACTORS, LOG_WEIGHTS, LOWER_ETAS, TERMS, UPPER_ETAS
+from stagewise.models.intervals import FACTORS, LOG_WEIGHTS, LOWER_ETAS, TERMS, UPPER_ETAS
 
 pytestmark = pytest.mark.long
 LEVEL, EVERY, THEN = 0.2, 200, 5  # checked at each of the first outcomes, then at every fifth

@@ -12,7 +12,7 @@ from tests.chance import allowed
 from tests.policies.test_drift import has_drifted
 
 import stagewise as sw
-from stagewise.agent import monitor
+from stagewise.agent import learned_state as monitor
 
 pytestmark = pytest.mark.compiled
 

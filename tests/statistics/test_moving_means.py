@@ -23,9 +23,9 @@ from stagewise.models.epochs import (
     compute_high_now,
     find_epoch,
     learn_in_epochs,
+    learn_jumping,
 )
-from stagewise.models.jumps import learn_jumping
-from stagewise.problem.drift import DAY, Drift
+from stagewise.problem.timing import DAY, Drift
 
 pytestmark = pytest.mark.compiled
 DELTA, SEED = 0.2, 8

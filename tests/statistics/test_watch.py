@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import stagewise as sw
-from stagewise.engine.limits import ALARM
+from stagewise.engine.workspace import ALARM
 from stagewise.models.diagnostics import compute_least_noise, compute_max_deviation
 
 pytestmark = pytest.mark.compiled

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stagewise.files.atomic_write import compute_sha256
+from stagewise.files.paths import compute_sha256
 from stagewise_studies.source import Source
 
 INSIDE = "madeup/table.csv"

@@ -10,7 +10,7 @@ from tests.agreement.test_backends import same
 
 import stagewise as sw
 from stagewise.engine.compile import as_python
-from stagewise.engine.moving_means import compute_offset
+from stagewise.engine.world_draws import compute_offset
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.random_key import RandomKey
 from stagewise.worlds.world_families import build_world

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from stagewise.files.atomic_write import write_text
+from stagewise.files.paths import write_text
 from stagewise.reports.certificate import SimulationCertificate
 from stagewise.reports.certificate_page import render_page
 from stagewise.reports.evidence import SUPPORTED

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from stagewise.engine.compile import Floats
+from stagewise.policies.baselines import SafeLTS
 from stagewise.policies.lclucb import LCLUCB, ROFUL
-from stagewise.policies.safe_lts import SafeLTS
 from stagewise.problem.actions import RaySet
 from stagewise.problem.safe_action import SafeAction
 from stagewise.simulation.oracle import build_oracle

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.engine.trace import VIOLATIONS, Trace
+from stagewise.engine.loop import VIOLATIONS, Trace
 from stagewise.policies.lclucb import LCLUCB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.result import Result

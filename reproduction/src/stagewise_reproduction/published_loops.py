@@ -9,10 +9,10 @@ offers them.
 import math
 
 from stagewise.engine.compile import Floats, Ints, kernel
-from stagewise.engine.limits import safe_step
+from stagewise.engine.loop import Trace, record_round
 from stagewise.engine.pair import find_best_pair, first_best
 from stagewise.engine.random import OUTCOME, POLICY, fill_normal, normal_pair, uniform
-from stagewise.engine.trace import Trace, record_round
+from stagewise.engine.workspace import safe_step
 from stagewise.engine.world_draws import fill_outcome
 from stagewise.models.regression import LOG_DET, Regression, learn_ridge
 from stagewise.models.ridge import view_ridge

@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stagewise.files.atomic_write import write_text
+from stagewise.files.paths import write_text
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import suggest_name
 from stagewise.reports.output_files import check_folder, make_folder

@@ -6,15 +6,12 @@ from typing import Any
 import numpy as np
 
 from stagewise.models.similarity import LinearKernel
-from stagewise.policies.always_safe import AlwaysSafe
 from stagewise.policies.arms import OPB, SafeArmPosteriorSampling
+from stagewise.policies.baselines import UCB, AlwaysSafe, LinUCB, SafeLTS
 from stagewise.policies.caps import SafePosteriorSampling
-from stagewise.policies.kernel_oplb import KernelOPLB
 from stagewise.policies.lclucb import DOSLB, LCLUCB, ROFUL
-from stagewise.policies.oplb import OPLB
+from stagewise.policies.oplb import OPLB, KernelOPLB
 from stagewise.policies.opnlb import OPNLB
-from stagewise.policies.safe_lts import SafeLTS
-from stagewise.policies.unconstrained import UCB, LinUCB
 from stagewise.problem.convex import BallSet
 from stagewise.problem.safe_action import SafeAction
 from stagewise.reports.evidence import REFUTED, SUPPORTED

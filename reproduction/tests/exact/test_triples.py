@@ -9,7 +9,7 @@ from tests.rules.test_rows import problems, worth_of
 from tests.rules.witness import KINDS, linear_value
 from tests.sizes import sized
 
-from stagewise.rules.function_class_program import compute_pessimistic_costs
+from stagewise.rules.mixture import compute_pessimistic_costs
 from stagewise_reproduction.exact.highs import keep_maximal
 from stagewise_reproduction.exact.triples import find_best_triple
 

@@ -6,8 +6,8 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
+from stagewise.agent.agent_statistics import check_not_learned, compute_fingerprint, remember_log
 from stagewise.agent.base_agent import ORDERS
-from stagewise.agent.duplicate_logs import check_not_learned, compute_fingerprint, remember_log
 from stagewise.agent.frames import ColumnNames, LogRows, parse_log, read_rows
 from stagewise.agent.health import acknowledge, add_observed_health, check_health
 from stagewise.agent.health_findings import Health
@@ -29,8 +29,8 @@ from stagewise.agent.storage import (
 from stagewise.agent.table_agent import TableAgent
 from stagewise.files.paths import format_error, parse_path, read_file
 from stagewise.policies.policy import BasePolicy, PlayedAction, Policy
-from stagewise.policies.policy_encoding import check_kind, decode_value, encode_value
 from stagewise.policies.problem import Problem
+from stagewise.policies.saved_policies import check_kind, decode_value, encode_value
 from stagewise.problem.checks import check_bool, check_choice, check_seed
 from stagewise.problem.context import hash_segment
 from stagewise.problem.errors import (
@@ -42,7 +42,7 @@ from stagewise.problem.errors import (
     StagewiseError,
 )
 from stagewise.problem.formatting import format_path
-from stagewise.problem.window import OutcomeWindow
+from stagewise.problem.timing import OutcomeWindow
 from stagewise.records.decision import Decision
 
 

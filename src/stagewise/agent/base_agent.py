@@ -8,8 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from stagewise.agent.decision_ids import CallersId, mark_proposals
-from stagewise.agent.identity import Identity
+from stagewise.agent.identity import CallersId, Identity, mark_proposals
 from stagewise.agent.learned_state import LearnedState
 from stagewise.agent.observed_costs import build_observed_costs
 from stagewise.agent.outcome_queue import OutcomeQueue
@@ -29,9 +28,9 @@ from stagewise.policies.policy import BasePolicy, PlayedAction, Policy, check_po
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_choice, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem
-from stagewise.problem.window import OutcomeWindow, check_clock, parse_timestamp
+from stagewise.problem.timing import OutcomeWindow, check_clock, parse_timestamp
 from stagewise.records.decision import Decision
-from stagewise.records.pending import Pending
+from stagewise.records.outcome import Pending
 from stagewise.records.random_key import RandomKey
 
 Order = Literal["decision", "arrival"]

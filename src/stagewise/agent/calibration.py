@@ -12,11 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from stagewise.agent.agent_statistics import LOOK_AFTER, parse_count
 from stagewise.agent.observed_costs import to_unit_cost, to_user_units
-from stagewise.agent.statistics import LOOK_AFTER, parse_count
 from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.engine.layout import SAFE_INDEX
-from stagewise.models.calibration import (
+from stagewise.models.diagnostics import build_contradiction
+from stagewise.models.promise_tests import (
     BET_ENDS,
     BET_SUM,
     BETS,
@@ -31,7 +32,6 @@ from stagewise.models.calibration import (
     count_subgroups,
 )
 from stagewise.policies.context_caps import SafeContextPosteriorSampling
-from stagewise.policies.contradictions import build_contradiction
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.records.reason import Contradiction, ReasonDetails
 

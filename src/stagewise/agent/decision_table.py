@@ -12,21 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.agent.decision_ids import (
+from stagewise.agent.identity import (
     LONGEST_ID,
     SEPARATOR,
     check_run,
     compute_digests,
     compute_draws,
+    derive_id_prefix,
     mark_proposals,
 )
-from stagewise.agent.identity import derive_id_prefix
 from stagewise.agent.proposal_columns import parse_proposal_columns
 from stagewise.agent.replica import Snapshot, check_snapshot
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.engine.layout import SAFE_INDEX
-from stagewise.engine.limits import CONTRADICTED
-from stagewise.files.record_batches import convert_like, is_text, read_batches, to_numpy
+from stagewise.engine.workspace import CONTRADICTED
+from stagewise.files.tables import convert_like, is_text, read_batches, to_numpy
 from stagewise.policies.context_caps import FIRST_NUMBER
 from stagewise.policies.context_encoder import TIME, ContextRows, build_rows
 from stagewise.policies.problem import Problem
@@ -34,10 +34,9 @@ from stagewise.policies.problem_policy import BatchDecision, DecisionColumns, Pr
 from stagewise.problem.columns import map_unique, suggest_column
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr
-from stagewise.problem.proposal import Proposal
-from stagewise.problem.window import parse_timestamp
+from stagewise.problem.proposal import ROUNDING, Proposal, find_binding
+from stagewise.problem.timing import parse_timestamp
 from stagewise.records.decision import RewardGuarantee
-from stagewise.records.proposal_status import ROUNDING, find_binding
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import FallbackReason
 

@@ -31,7 +31,7 @@ from stagewise.problem.columns import (
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import safe_repr
 from stagewise.problem.signals import Limit, Reward, scale_outcome
-from stagewise.problem.window import LATEST, parse_timestamp
+from stagewise.problem.timing import LATEST, parse_timestamp
 
 
 class LogRows(NamedTuple):

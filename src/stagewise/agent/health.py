@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.agent.agent_statistics import DriftTrack, Statistics
 from stagewise.agent.health_findings import (
     Check,
     HealthFinding,
@@ -15,15 +16,13 @@ from stagewise.agent.health_findings import (
     identify_alert,
 )
 from stagewise.agent.health_findings import Health as Health
-from stagewise.agent.monitor import TERMS, acknowledge_alert, iter_signals
+from stagewise.agent.learned_state import TERMS, acknowledge_alert, iter_signals
+from stagewise.agent.mismatch import list_pooled_limits
 from stagewise.agent.observed_costs import SAFE, ObservedCosts, to_unit_cost, to_user_units
-from stagewise.agent.pooling import list_pooled_limits
-from stagewise.agent.statistics import DriftTrack, Statistics
 from stagewise.engine.compile import Floats
-from stagewise.engine.limits import ALARM
 from stagewise.engine.model import Model
-from stagewise.models.diagnostics import Evidence
-from stagewise.policies.contradictions import build_contradiction, build_noise_cause, build_safe_cost_cause
+from stagewise.engine.workspace import ALARM
+from stagewise.models.diagnostics import Evidence, build_contradiction, build_noise_cause, build_safe_cost_cause
 from stagewise.policies.policy import BasePolicy, PolicyState
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.formatting import join_names

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from stagewise.agent.statistics import describe_contexts
+from stagewise.agent.agent_statistics import describe_contexts
 from stagewise.problem.formatting import align_columns, format_average, format_count
-from stagewise.problem.promise import Promise
-from stagewise.records.html import Columns, render_html
+from stagewise.problem.signals import Promise
+from stagewise.records.explanation import Columns, render_html
 from stagewise.records.reason import Contradiction, FallbackReason, ReasonDetails, describe_found, to_json_scalar
 
 

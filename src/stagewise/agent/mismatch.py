@@ -1,10 +1,15 @@
-"""Tests of what a limit promises while an agent runs: that who gets an action does not matter within a cell.
+"""Tests of what a limit promises while an agent runs: who gets an action does not matter; costs rise with a score.
 
 The users of a cell are halved by every number of the context, by the click score, which is the reward model's estimate,
 and by the risk score, a direction in which earlier outcomes rose. Both halves have one mean, or the average depends on
 who is chosen. Where a limit is promised to every user, outcomes are compared with the users' own ends
 (`agent.calibration`). All tests together err with probability at most a, over all time (docs/theory/mismatch.md). A
 difference is a warning, or, with `on_mismatch="stop"`, an alert.
+
+Buckets of a score that are pooled, though mean costs fall from one to a later one.
+
+The kernels that learn find it and bound the action by single buckets from then on (`models.score_rates`), so the limit
+holds in every bucket and nothing stops. It is a warning: the score orders users wrongly, and pooling gains nothing.
 """
 
 import math
@@ -14,14 +19,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.agent.agent_statistics import LOOK_AFTER, Statistics, parse_count
 from stagewise.agent.calibration import CalibratedLimit, ClickScores, TestedLimit
 from stagewise.agent.health_findings import Check, format_finding_name
 from stagewise.agent.observed_costs import to_user_units
-from stagewise.agent.statistics import LOOK_AFTER, Statistics, parse_count
 from stagewise.engine.compile import FEW_ROWS, Floats, Ints, get_batch_rows
-from stagewise.models.halves import (
+from stagewise.models.diagnostics import build_contradiction
+from stagewise.models.promise_tests import (
     CUT,
-    FIELDS,
+    HALF_FIELDS,
     HIGH_COUNT,
     HIGH_SUM,
     LOW_COUNT,
@@ -30,13 +36,49 @@ from stagewise.models.halves import (
     count_rows,
 )
 from stagewise.policies.context_caps import SafeContextPosteriorSampling
-from stagewise.policies.contradictions import build_contradiction
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.checks import MANY
+from stagewise.problem.context import get_segment_name
 from stagewise.problem.division import name_segment
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.problem.promise import Promise
+from stagewise.problem.signals import Promise
 from stagewise.records.reason import Contradiction, ReasonDetails
+
+
+def list_pooled_limits(policy: Any) -> list[str]:
+    """Return the limits whose buckets of a score are pooled."""
+    return [name for name, buckets in getattr(policy, "buckets", {}).items() if buckets.pooled]
+
+
+def record_falls(policy: Any, memory: Floats, statistics: Statistics) -> None:
+    """Record the limits whose means fall from bucket to bucket, and schedule the next look."""
+    pooled = list_pooled_limits(policy)
+    if pooled:
+        statistics.updates_until_check = min(statistics.updates_until_check, LOOK_AFTER)
+    for limit in pooled:
+        name = format_finding_name(Check.POOLING, limit)
+        cause = None if name in statistics.warnings else find_fall(policy, memory, limit)
+        if cause is not None:
+            statistics.warnings[name] = cause
+
+
+def find_fall(policy: Any, memory: Floats, limit: str) -> ReasonDetails | None:
+    """Return the surest fall of a limit's means; None: there is none."""
+    j = policy.thresholds.names.index(limit)
+    model, block = next(one for one in policy.rounds.iter_blocks(memory) if one[1].first == 1 + j)
+    falls = model.diagnostics.list_falls(block, policy.settings, memory)
+    if not falls:
+        return None
+    fall = max(falls, key=lambda one: one.low - one.high)
+    division = None if policy.problem is None else policy.problem.get_division(limit)
+    name_bucket = get_segment_name if division is None else division.get_segment_name
+    low, high = (policy.to_user_units(1 + j, mean) for mean in (fall.low, fall.high))
+    return build_contradiction(
+        Contradiction.POOLING, policy.display_thresholds, j,
+        action=policy.describe_action(fall.action), score="" if division is None else division.name,
+        before=name_bucket(fall.before), after=name_bucket(fall.after), low=low, high=high,
+    )  # fmt: skip
+
 
 LOGGED = MANY  # the index of a row of a log: no model has seen its outcome
 MOST_CELLS, MOST_HALVES = 256, 16_384  # the first cells of a limit are tested, fewer if there are many columns
@@ -67,7 +109,7 @@ class HalvedLimit(TestedLimit):
         self.segment = -1 if division < 0 else policy.first_segment + division  # its column of a row
         self.buckets = policy.buckets[name].size if name in policy.buckets else math.inf
         self.cells: dict[tuple[float, float], int] = {}
-        self.table = np.zeros((FIRST_CELLS, policy.context + 2, FIELDS))
+        self.table = np.zeros((FIRST_CELLS, policy.context + 2, HALF_FIELDS))
         self.risk = np.zeros(policy.context + 1)  # the sums of the risk score's slopes, and the number of rows
         self.most_cells = max(min(MOST_CELLS, MOST_HALVES // self.table.shape[1]), 1)
 
@@ -146,7 +188,7 @@ class HalvedLimit(TestedLimit):
         super().restore(content)
         self.cells = {(float(action), float(segment)): cell for cell, (action, segment) in enumerate(content["cells"])}
         cells, size = len(self.cells), FIRST_CELLS
-        stored = np.array(content["table"], dtype=np.float64).reshape(cells, self.table.shape[1], FIELDS)
+        stored = np.array(content["table"], dtype=np.float64).reshape(cells, self.table.shape[1], HALF_FIELDS)
         risk = np.array(content["risk"], dtype=np.float64).reshape(self.risk.size)
         if cells > self.most_cells or not (np.isfinite(stored).all() and np.isfinite(risk).all()):
             raise InvalidProblem(ErrorCode.FILE_CORRUPT, "the stored halves do not match the problem")

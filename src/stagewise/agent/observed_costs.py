@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.agent.agent_statistics import Statistics
 from stagewise.agent.e_process import EProcess, RowReader
 from stagewise.agent.health_findings import Check, format_finding_name
 from stagewise.agent.outcome_queue import BLOCK, DROPPED, OutcomeQueue
-from stagewise.agent.statistics import Statistics
 from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.engine.layout import PER_ROUND_SAFE, SAFE_INDEX
-from stagewise.engine.limits import has_switch
-from stagewise.policies.contradictions import build_contradiction
+from stagewise.engine.workspace import has_switch
+from stagewise.models.diagnostics import build_contradiction
 from stagewise.policies.policy import BasePolicy
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.errors import ErrorCode, InvalidProblem

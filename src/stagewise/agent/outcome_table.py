@@ -5,17 +5,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stagewise.agent.decision_ids import SEPARATOR, compute_digests
 from stagewise.agent.decision_table import get_batch_column
-from stagewise.agent.identity import Identity
+from stagewise.agent.identity import SEPARATOR, Identity, compute_digests
 from stagewise.agent.outcome_queue import MISSING, OutcomeQueue
 from stagewise.engine.compile import Flags, Floats, Ints
-from stagewise.files.record_batches import to_list, to_numpy
+from stagewise.files.tables import to_list, to_numpy
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.columns import is_unicode
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, StagewiseError
 from stagewise.problem.formatting import join_names, safe_repr
-from stagewise.records.row_status import RowStatus
+from stagewise.records.outcome import RowStatus
 
 STATUSES = tuple(RowStatus)
 ACCEPTED, DUPLICATE, LATE, UNKNOWN, INVALID = range(len(STATUSES))

@@ -12,9 +12,9 @@ from stagewise.agent.policy_adapter import PolicyAdapter
 from stagewise.policies.policy import BasePolicy
 from stagewise.problem.checks import LARGEST, check_outcome
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
-from stagewise.problem.window import OutcomeWindow, check_windows
+from stagewise.problem.timing import OutcomeWindow, check_windows
 from stagewise.records.decision import Decision
-from stagewise.records.pending import Pending, PendingSignal
+from stagewise.records.outcome import Pending, PendingSignal
 
 MICROSECONDS = 1e6
 

@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from stagewise.agent.agent_statistics import Statistics, parse_contradiction
 from stagewise.agent.base_agent import encode_offer
 from stagewise.agent.identity import check_name, derive_id_prefix, derive_stream
 from stagewise.agent.learned_state import LearnedState
-from stagewise.agent.statistics import Statistics, parse_contradiction
 from stagewise.agent.storage import parse_memory
 from stagewise.files.paths import format_error
 from stagewise.policies.policy import BasePolicy, PolicyState
-from stagewise.policies.policy_encoding import decode_value, encode_value
-from stagewise.policies.problem_diff import is_extension
+from stagewise.policies.saved_policies import decode_value, encode_value, is_extension
 from stagewise.problem.checks import check_integer_at_least, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import safe_repr
-from stagewise.problem.window import parse_timestamp
+from stagewise.problem.timing import parse_timestamp
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import ReasonDetails

@@ -7,18 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stagewise.agent.agent_statistics import Statistics, describe_contexts
+from stagewise.agent.changes import DriftingBound, format_bound, summarize_drifting_bounds
 from stagewise.agent.decision_analysis import (
+    WHOLE,
     DecisionAnalysis,
+    ProposalSummary,
+    Proposed,
     analyze_decision,
     classify_round,
     compute_pulls_needed,
     count_learned,
     estimate_plays_needed,
+    summarize_proposals,
 )
-from stagewise.agent.drifting_bounds import DriftingBound, format_bound, summarize_drifting_bounds
 from stagewise.agent.observed_costs import LIMIT, ObservedCosts
-from stagewise.agent.proposals import WHOLE, ProposalSummary, Proposed, summarize_proposals
-from stagewise.agent.statistics import Statistics, describe_contexts
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import SAFE_INDEX
 from stagewise.models.segment_rates import RatesBlock, get_lowest_value
@@ -28,7 +31,7 @@ from stagewise.problem.division import ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import align_columns, format_count, safe_repr
 from stagewise.records.decision import Decision, to_json_value
-from stagewise.records.html import Columns, render_html
+from stagewise.records.explanation import Columns, render_html
 from stagewise.records.reason import Contradiction, ReasonDetails
 
 LEAST = as_python(get_lowest_value)

@@ -17,11 +17,9 @@ import numpy as np
 
 from stagewise.engine.compile import Floats
 from stagewise.engine.layout import ELSEWHERE
-from stagewise.files.atomic_write import compute_sha256, write_parts
-from stagewise.files.paths import format_error
+from stagewise.files.paths import compute_sha256, format_error, write_parts
 from stagewise.policies.policy import BasePolicy, PlayedAction, check_policy_protocol
-from stagewise.policies.policy_encoding import check_kind, encode_value
-from stagewise.policies.problem_diff import diff_problems
+from stagewise.policies.saved_policies import check_kind, diff_problems, encode_value
 from stagewise.problem.checks import check_integer, check_number
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem
 from stagewise.problem.formatting import format_path, safe_repr

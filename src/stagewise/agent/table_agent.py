@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stagewise.agent.agent_statistics import RECENT, RegisteredProposal, Statistics
 from stagewise.agent.base_agent import BaseAgent
-from stagewise.agent.decision_ids import SEPARATOR, DecisionIds, compute_digests, compute_draws, find_repeated
 from stagewise.agent.decision_table import (
     DecidedBatch,
     TableDecider,
@@ -20,6 +20,7 @@ from stagewise.agent.decision_table import (
     require_problem,
 )
 from stagewise.agent.frames import read_times
+from stagewise.agent.identity import SEPARATOR, DecisionIds, compute_digests, compute_draws, find_repeated
 from stagewise.agent.outcome_table import (
     ACCEPTED,
     DUPLICATE,
@@ -33,9 +34,8 @@ from stagewise.agent.outcome_table import (
 )
 from stagewise.agent.outcomes import MICROSECONDS
 from stagewise.agent.replica import Snapshot
-from stagewise.agent.statistics import RECENT, RegisteredProposal, Statistics
 from stagewise.engine.compile import Flags, Floats, Ints
-from stagewise.files.record_batches import convert_like, read_batches, to_list, to_numpy
+from stagewise.files.tables import convert_like, read_batches, to_list, to_numpy
 from stagewise.policies.context_encoder import TIME, build_rows, count_clipped
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.errors import ErrorCode

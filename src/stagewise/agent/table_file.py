@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stagewise.agent.table_agent import TableAgent, TableDecisions
-from stagewise.files.record_batches import read_batches, write_batches
+from stagewise.files.tables import read_batches, write_batches
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import format_path
-from stagewise.records.row_status import RowStatus
+from stagewise.records.outcome import RowStatus
 
 Progress = Callable[[int], None]
 

@@ -66,7 +66,7 @@ def doctor(
     Example: stagewise doctor log.csv --limit opt_out=0.02 --out problem.toml
     """
     with handle_errors():
-        from stagewise.files.atomic_write import write_bytes, write_text
+        from stagewise.files.paths import write_bytes, write_text
         from stagewise.files.tables import WRITERS
         from stagewise.launch.doctor.doctor import check_log
         from stagewise.reports.style import PICTURES, write_figure
@@ -115,7 +115,7 @@ def fit_score_for_limit(
     columns: list[str] | None,
 ) -> None:  # fmt: skip
     """Fit a score; write the problem with it, and the rows that it was not fitted to."""
-    from stagewise.files.atomic_write import write_bytes, write_text
+    from stagewise.files.paths import write_bytes, write_text
     from stagewise.launch.doctor.score_fit import fit_risk_score
 
     if problem is None:
@@ -187,7 +187,7 @@ def evaluate(
         }
         result = evaluate_on_log(log, problem, parse_shares(candidate, "--candidate"), **settings)
         if out is not None:
-            from stagewise.files.atomic_write import write_text
+            from stagewise.files.paths import write_text
 
             write_text(out, json_module.dumps(result.to_dict(), indent=1) + "\n")
         if picture is not None:

@@ -26,7 +26,7 @@ from stagewise.launch.doctor.doctor import check_log
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError
-from stagewise.problem.window import parse_seconds
+from stagewise.problem.timing import parse_seconds
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.audit.log_reader import count_offline_rows
 from stagewise.server.controls import parse_mode
@@ -36,7 +36,7 @@ from stagewise.server.experiments import check_names
 from stagewise.server.messages import MAX_BATCH_SIZE, Conflict
 from stagewise.server.offline_log import DECODE_PART, OfflineLog, check_rows, describe_log_conflict
 from stagewise.server.store.base import Store
-from stagewise.server.store.factory import open_store, parse_file_path
+from stagewise.server.store.migrate import open_store, parse_file_path
 from stagewise.server.web.app import HttpSettings
 from stagewise.server.web.http_server import serve
 from stagewise.server.web.page.sessions import parse_origin

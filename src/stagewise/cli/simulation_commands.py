@@ -46,7 +46,7 @@ def compare(
     """
     with handle_errors(out), announce_compilation():
         from stagewise.cli.spec import read_spec
-        from stagewise.files.atomic_write import write_text
+        from stagewise.files.paths import write_text
         from stagewise.reports.result import format_table, plot_results
         from stagewise.reports.style import write_figure
         from stagewise.simulation.simulate import build_simulation, resolve_cuda, run_simulations

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from stagewise import _exported
 from stagewise.files.paths import parse_path, read_toml
-from stagewise.policies.policy_encoding import get_policies
 from stagewise.policies.problem import Problem
+from stagewise.policies.saved_policies import get_policies
 from stagewise.problem.actions import RaySet
 from stagewise.problem.checks import check_bool, check_choice, check_integer_at_least, check_seed
 from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError

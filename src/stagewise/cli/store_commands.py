@@ -32,7 +32,7 @@ ReasonOption = Annotated[str, typer.Option(help="The reason, for the log.")]
 def open_existing_store(address: str, read_only: bool = True) -> "Iterator[Store]":
     """Open an existing store; print an error and exit if that fails."""
     with handle_errors():
-        from stagewise.server.store.factory import open_store
+        from stagewise.server.store.migrate import open_store
 
         store = open_store(address, read_only=True)  # fails if the store does not exist
         if not read_only:
@@ -280,7 +280,7 @@ def retain(
     Example: stagewise store retain server.db --older-than 400d
     """
     with open_existing_store(store, read_only=False) as opened:
-        from stagewise.problem.window import parse_seconds
+        from stagewise.problem.timing import parse_seconds
         from stagewise.server.retention import remove_old_rows
 
         seconds = parse_seconds(older_than, "--older-than")
@@ -321,7 +321,7 @@ def restored(store: StoreArgument, reason: ReasonOption = "restored from a backu
     Example: stagewise store restored copy.db
     """
     with open_existing_store(store, read_only=False) as opened:
-        from stagewise.server.restore import begin_after_restore
+        from stagewise.server.store.migrate import begin_after_restore
 
         number = begin_after_restore(opened, get_actor(), reason)
         typer.echo(f"a new term begins with row {number:,}: start the servers")

@@ -8,10 +8,9 @@ The truths (1 + m, K + 1) are the means of every candidate and, last, of the saf
 import math
 
 from stagewise.engine.compile import Floats, Ints, kernel
-from stagewise.engine.limits import safe_step
 from stagewise.engine.pair import find_best_pair
 from stagewise.engine.simplex import find_best_mixture
-from stagewise.engine.workspace import COSTS, OPTIMISTIC_REWARDS, PLAUSIBLE
+from stagewise.engine.workspace import COSTS, OPTIMISTIC_REWARDS, PLAUSIBLE, safe_step
 
 
 @kernel

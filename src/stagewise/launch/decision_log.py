@@ -32,7 +32,7 @@ from stagewise.problem.context_columns import Boolean, Category, Date, NumericCo
 from stagewise.problem.division import Division, ScoreDivision, join_segments
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidOutcome, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import format_count, safe_repr, suggest_name
-from stagewise.problem.window import parse_timestamp
+from stagewise.problem.timing import parse_timestamp
 
 Texts = npt.NDArray[np.object_]
 UNKNOWN_ACTION = -1  # index of an action that is not in the problem

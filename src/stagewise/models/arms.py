@@ -28,11 +28,19 @@ from stagewise.engine.layout import (
     pad_to_vector,
     read_block_fields,
 )
-from stagewise.engine.limits import ALARM, NOISE, SAFE_COST, encode_contradiction, get_limit
 from stagewise.engine.model import Model
 from stagewise.engine.random import POSTERIOR, fill_normal
-from stagewise.engine.workspace import CENTRE, HALF, SAMPLED, clip_to_bounds
-from stagewise.models.average_bounds import LOG_WEIGHTS, LOWER_ETAS, UPPER_ETAS, compute_average_interval
+from stagewise.engine.workspace import (
+    ALARM,
+    CENTRE,
+    HALF,
+    NOISE,
+    SAFE_COST,
+    SAMPLED,
+    clip_to_bounds,
+    encode_contradiction,
+    get_limit,
+)
 from stagewise.models.diagnostics import (
     LEAST_RATIO,
     Evidence,
@@ -46,7 +54,17 @@ from stagewise.models.diagnostics import (
     compute_max_squares,
     split_at_marks,
 )
-from stagewise.models.intervals import Interval, compute_kl_interval, draw_rate, log_likelihood, log_mixture
+from stagewise.models.intervals import (
+    LOG_WEIGHTS,
+    LOWER_ETAS,
+    UPPER_ETAS,
+    Interval,
+    compute_average_interval,
+    compute_kl_interval,
+    draw_rate,
+    log_likelihood,
+    log_mixture,
+)
 from stagewise.models.model_block import ModelBlockSpec, build_known_values, split_regressions
 from stagewise.models.rate_changes import RATE_MARKS, find_shifts
 

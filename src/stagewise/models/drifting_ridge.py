@@ -28,8 +28,7 @@ from stagewise.engine.layout import (
     pad_to_vector,
     read_block_fields,
 )
-from stagewise.engine.limits import ALARM
-from stagewise.engine.workspace import SAMPLED, clip_to_bounds
+from stagewise.engine.workspace import ALARM, SAMPLED, clip_to_bounds
 from stagewise.models.diagnostics import Evidence, Sums
 from stagewise.models.per_action_ridge import (
     NUMBERS,

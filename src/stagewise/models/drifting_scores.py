@@ -21,7 +21,6 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import pad_to_vector, read_block_fields
-from stagewise.models.average_bounds import compute_average_upper
 from stagewise.models.diagnostics import MeanFall
 from stagewise.models.drifting_rates import (
     EpochView,
@@ -49,6 +48,7 @@ from stagewise.models.epochs import (
     compute_low_now,
     get_begin,
 )
+from stagewise.models.intervals import compute_average_upper
 from stagewise.models.score_rates import GROWTH, ROUNDING, SCORE_RATES, find_steepest, get_bucket_cell, is_run
 from stagewise.models.segment_rates import (
     LEAST,

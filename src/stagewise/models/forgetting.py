@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import ModelBlock, copy_values, pad_to_vector, read_block_fields
-from stagewise.models.average_bounds import compute_average_interval
 from stagewise.models.cholesky import compute_log_determinant, dot, factorise, invert
 from stagewise.models.diagnostics import Sums, UpperForecast
+from stagewise.models.intervals import compute_average_interval
 from stagewise.models.per_action_ridge import (
     NUMBERS as RIDGE_NUMBERS,
 )

@@ -30,10 +30,15 @@ from stagewise.engine.layout import (
     pad_to_vector,
     read_block_fields,
 )
-from stagewise.engine.limits import is_same_action
 from stagewise.engine.model import Model
-from stagewise.engine.workspace import BLOCK, CENTRE
-from stagewise.models.diagnostics import Evidence, ModelDiagnostics
+from stagewise.engine.workspace import BLOCK, CENTRE, is_same_action
+from stagewise.models.diagnostics import (
+    Evidence,
+    ModelDiagnostics,
+    build_evidence,
+    check_regression,
+    record_safe_outcome,
+)
 from stagewise.models.model_block import ModelBlockSpec, RegressionModel, build_known_values, split_regressions
 from stagewise.models.regression import (
     JOINT,
@@ -49,7 +54,6 @@ from stagewise.models.regression import (
     update_estimates,
     update_root,
 )
-from stagewise.models.regression_tests import build_evidence, check_regression, record_safe_outcome
 from stagewise.models.similarity import (
     Covariance,
     Kernel,

@@ -26,10 +26,9 @@ from stagewise.engine.layout import (
     pad_to_vector,
     read_block_fields,
 )
-from stagewise.engine.limits import ALARM
 from stagewise.engine.model import Model, start_with_zeros
 from stagewise.engine.random import POSTERIOR, normal
-from stagewise.engine.workspace import CENTRE, CROSS, ESTIMATE, HALF, SAMPLED, clip_to_bounds
+from stagewise.engine.workspace import ALARM, CENTRE, CROSS, ESTIMATE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.cholesky import dot, solve_lower
 from stagewise.models.diagnostics import Evidence, ModelDiagnostics
 from stagewise.models.logistic_ends import compute_end

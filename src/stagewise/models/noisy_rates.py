@@ -17,8 +17,8 @@ import math
 from typing import Any
 
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
-from stagewise.engine.limits import ALARM, encode_contradiction
-from stagewise.engine.limits import NOISE as NOISE_KIND
+from stagewise.engine.workspace import ALARM, encode_contradiction
+from stagewise.engine.workspace import NOISE as NOISE_KIND
 from stagewise.models.arms import ANYTIME, unit_radius
 from stagewise.models.diagnostics import (
     LEAST_RATIO,

@@ -24,10 +24,9 @@ from stagewise.engine.layout import (
     pad_to_vector,
     read_block_fields,
 )
-from stagewise.engine.limits import ALARM
 from stagewise.engine.model import Model
 from stagewise.engine.random import POSTERIOR, normal
-from stagewise.engine.workspace import CENTRE, CROSS, ESTIMATE, HALF, SAMPLED, clip_to_bounds
+from stagewise.engine.workspace import ALARM, CENTRE, CROSS, ESTIMATE, HALF, SAMPLED, clip_to_bounds
 from stagewise.models.cholesky import dot
 from stagewise.models.diagnostics import Evidence, ModelDiagnostics
 from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration

@@ -25,11 +25,32 @@ from stagewise.engine.layout import (
     pad_to_vector,
     read_block_fields,
 )
-from stagewise.engine.limits import ALARM, SAFE_COST, encode_contradiction
 from stagewise.engine.model import Model
 from stagewise.engine.random import POSTERIOR, normal
-from stagewise.engine.workspace import CENTRE, CROSS, ESTIMATE, HALF, SAMPLED, clip_to_bounds
-from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums, split_at_marks
+from stagewise.engine.workspace import (
+    ALARM,
+    CENTRE,
+    CROSS,
+    ESTIMATE,
+    HALF,
+    SAFE_COST,
+    SAMPLED,
+    clip_to_bounds,
+    encode_contradiction,
+)
+from stagewise.models.diagnostics import (
+    LARGEST,
+    Evidence,
+    Marks,
+    MeanChange,
+    ModelDiagnostics,
+    Sums,
+    build_evidence,
+    check_regression,
+    compute_regression_sums,
+    find_regression_changes,
+    split_at_marks,
+)
 from stagewise.models.regression import (
     OBSERVATIONS,
     SQUARES,
@@ -41,13 +62,6 @@ from stagewise.models.regression import (
     learn_ridge,
     start_ridge,
     tally_size,
-)
-from stagewise.models.regression_tests import (
-    LARGEST,
-    build_evidence,
-    check_regression,
-    compute_regression_sums,
-    find_regression_changes,
 )
 
 NUMBERS = 7  # settings of one regression

@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 from stagewise.engine.compile import Floats, Ints, kernel
 from stagewise.engine.layout import UNIT_RANGE, get_safe_action
-from stagewise.engine.limits import clip_at_ceilings, is_same_action
 from stagewise.engine.model import EVERY
-from stagewise.engine.workspace import CENTRE, HALF
+from stagewise.engine.workspace import CENTRE, HALF, clip_at_ceilings, is_same_action
 from stagewise.models.intervals import compute_sum_interval
 from stagewise.models.regression import (
     SAFE_OBSERVATIONS,

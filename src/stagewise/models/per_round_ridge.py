@@ -11,10 +11,18 @@ from typing import Any
 
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import LIMITS, get_round_safe_action, get_safe_action
-from stagewise.engine.limits import ALARM, SAFE_COST, encode_contradiction, get_ceiling, is_same_action
 from stagewise.engine.model import REWARD
-from stagewise.engine.workspace import CENTRE, CROSS, HALF
-from stagewise.models.diagnostics import compute_max_deviation
+from stagewise.engine.workspace import (
+    ALARM,
+    CENTRE,
+    CROSS,
+    HALF,
+    SAFE_COST,
+    encode_contradiction,
+    get_ceiling,
+    is_same_action,
+)
+from stagewise.models.diagnostics import check_regression, compute_max_deviation
 from stagewise.models.regression import (
     SAFE_OBSERVATIONS,
     SQUARES,
@@ -24,7 +32,6 @@ from stagewise.models.regression import (
     get_ridge_assumptions,
     learn_ridge,
 )
-from stagewise.models.regression_tests import check_regression
 from stagewise.models.ridge import RIDGE, RegressionDiagnostics
 
 CONTRADICTION_SENTINEL = 1e300  # marks a contradicted declaration in a sum of outcomes; no noise explains it

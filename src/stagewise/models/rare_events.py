@@ -30,10 +30,9 @@ from stagewise.engine.layout import (
     pad_to_vector,
     read_block_fields,
 )
-from stagewise.engine.limits import MODEL, encode_contradiction
 from stagewise.engine.model import Model
 from stagewise.engine.random import POSTERIOR, fill_normal
-from stagewise.engine.workspace import CENTRE, HALF, SAMPLED, clip_to_bounds
+from stagewise.engine.workspace import CENTRE, HALF, MODEL, SAMPLED, clip_to_bounds, encode_contradiction
 from stagewise.models.cholesky import dot, factorise, invert
 from stagewise.models.diagnostics import ModelDiagnostics
 from stagewise.models.model_block import ModelBlockSpec

@@ -27,11 +27,32 @@ from stagewise.engine.layout import (
     pad_to_vector,
     read_block_fields,
 )
-from stagewise.engine.limits import COST_SCALE, get_limit, get_threshold, is_same_action
 from stagewise.engine.model import Model
 from stagewise.engine.random import POLICY, POSTERIOR, fill_normal
-from stagewise.engine.workspace import CENTRE, HALF, SAMPLED, clip_to_bounds
-from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums, split_at_marks
+from stagewise.engine.workspace import (
+    CENTRE,
+    COST_SCALE,
+    HALF,
+    SAMPLED,
+    clip_to_bounds,
+    get_limit,
+    get_threshold,
+    is_same_action,
+)
+from stagewise.models.diagnostics import (
+    LARGEST,
+    Evidence,
+    Marks,
+    MeanChange,
+    ModelDiagnostics,
+    Sums,
+    build_evidence,
+    check_regression,
+    compute_regression_sums,
+    find_regression_changes,
+    record_safe_outcome,
+    split_at_marks,
+)
 from stagewise.models.model_block import ModelBlockSpec, RegressionModel, build_known_values, split_regressions
 from stagewise.models.regression import (
     OBSERVATIONS,
@@ -52,14 +73,6 @@ from stagewise.models.regression import (
     radius,
     start_ridge,
     tally_size,
-)
-from stagewise.models.regression_tests import (
-    LARGEST,
-    build_evidence,
-    check_regression,
-    compute_regression_sums,
-    find_regression_changes,
-    record_safe_outcome,
 )
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 

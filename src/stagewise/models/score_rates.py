@@ -21,12 +21,12 @@ import numpy as np
 from stagewise.engine.compile import Floats, Ints, as_python, kernel
 from stagewise.engine.layout import copy_values, pad_to_vector, read_block_fields
 from stagewise.engine.model import Model
-from stagewise.models.average_bounds import (
+from stagewise.models.diagnostics import MeanFall
+from stagewise.models.intervals import (
     compute_average_interval,
     lower_to_average_upper,
     raise_to_average_lower,
 )
-from stagewise.models.diagnostics import MeanFall
 from stagewise.models.segment_rates import (
     BELOW,
     LEAST,

@@ -11,7 +11,7 @@
 
 A segment gets a slot at its first outcome, by open addressing. The i-th takes δ'/i(i+1) of δ', so that the number of
 segments need not be known; without segments the only one takes all of δ'. Ends bound the average mean of the users who
-got the action in the segment so far (see `models.average_bounds`). This average moves with the users, so ends are those
+got the action in the segment so far (see `models.intervals`). This average moves with the users, so ends are those
 of now, not the tightest so far. The limit holds in every segment separately. Rows of features are as in
 `models.per_action_ridge`.
 """
@@ -31,13 +31,11 @@ from stagewise.engine.layout import (
     pad_to_vector,
     read_block_fields,
 )
-from stagewise.engine.limits import ALARM, get_limit
 from stagewise.engine.model import Kernel, Model, start_with_zeros
 from stagewise.engine.random import POSTERIOR, normal
-from stagewise.engine.workspace import CENTRE, ESTIMATE, HALF, SAMPLED, clip_to_bounds
-from stagewise.models.average_bounds import compute_average_interval
+from stagewise.engine.workspace import ALARM, CENTRE, ESTIMATE, HALF, SAMPLED, clip_to_bounds, get_limit
 from stagewise.models.diagnostics import Evidence, Marks, MeanChange, ModelDiagnostics, Sums, UpperForecast
-from stagewise.models.intervals import draw_rate
+from stagewise.models.intervals import compute_average_interval, draw_rate
 from stagewise.models.per_action_ridge import apply_safe_declaration, check_safe_declaration
 from stagewise.models.rate_changes import RATE_MARKS, find_shifts
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
 from stagewise.engine.layout import ENFORCES_LIMITS, MODEL_BLOCKS, OFFERS_SAFE, SAFE_INDEX, get_model_block
-from stagewise.engine.limits import HORIZON_EXCEEDED
 from stagewise.engine.model import RoundSpec, Rule
+from stagewise.engine.workspace import HORIZON_EXCEEDED
 from stagewise.models.arms import (
     INTERVAL_KINDS,
     RANGED,
@@ -226,7 +226,7 @@ class ArmsPolicy(SafePolicy):
 
     @property
     def switches(self) -> int:
-        """The switches of its rule (see `engine.limits`)."""
+        """The switches of its rule (see `engine.workspace`)."""
         return OFFERS_SAFE | ENFORCES_LIMITS | get_optimism_switch(self)
 
     @property

@@ -1,4 +1,4 @@
-"""CAPS: certified posterior sampling, on rays or on mixtures."""
+"""CAPS: certified posterior sampling, on rays or on mixtures, and its rare costs."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
@@ -6,11 +6,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Flags, Floats, as_python
-from stagewise.engine.limits import BOUNDS_NOT_FINITE, CONTRADICTED, SAFE_ACTION_COST_UNCERTAIN
 from stagewise.engine.model import Rule
 from stagewise.engine.pair import tie_floor
 from stagewise.engine.random import POLICY, uniform
-from stagewise.engine.workspace import CENTRE, HALF, OPTIMISTIC_REWARD, SAFE_OPTIMISTIC_REWARD
+from stagewise.engine.workspace import (
+    BOUNDS_NOT_FINITE,
+    CENTRE,
+    CONTRADICTED,
+    HALF,
+    OPTIMISTIC_REWARD,
+    SAFE_ACTION_COST_UNCERTAIN,
+    SAFE_OPTIMISTIC_REWARD,
+)
+from stagewise.models.rare_events import RareEventsModel
 from stagewise.models.ridge import LinearModel
 from stagewise.policies.decisions import (
     GET_PER_LIMIT,
@@ -33,7 +41,6 @@ from stagewise.policies.linear_policy import (
     compute_ridge,
 )
 from stagewise.policies.policy import PolicyState, check_unit_range
-from stagewise.policies.rare_costs import add_rare_costs, check_blocks, check_one_block
 from stagewise.policies.rounds import GET_DECISION_VIEWS, RoundResult
 from stagewise.policies.settings import (
     CERTIFICATE,
@@ -46,7 +53,7 @@ from stagewise.policies.settings import (
 )
 from stagewise.problem.actions import Listed
 from stagewise.problem.checks import check_bool, check_integer_at_least
-from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import safe_repr
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import Thresholds
@@ -55,6 +62,45 @@ from stagewise.records.random_key import RandomKey
 from stagewise.rules.certified import CERTIFIED_MIXTURE, CERTIFIED_RAY, certify_mixture, certify_ray, finish_mixture
 from stagewise.rules.mixture import mix_back
 from stagewise.rules.ray import finish_ray
+
+
+def check_blocks(blocks: int, mixtures: bool, rare: bool) -> None:
+    """Raise InvalidProblem for settings that conflict with rare costs."""
+    if rare and not mixtures:
+        remedy = "set mixtures=True, since bounds of rare costs need listed actions that can be mixed"
+        raise InvalidProblem.conflict("rare_costs", True, "mixtures is False", remedy)
+    if blocks != 1 and not rare:
+        raise InvalidProblem.unused("blocks", blocks, "only rare_costs uses blocks")
+
+
+def check_one_block(features: Floats, blocks: int, what: str, error: type[StagewiseError]) -> None:
+    """Raise an error for actions (K, d) with features in more than one block."""
+    several = features.reshape(len(features), blocks, -1).any(axis=2).sum(axis=1) > 1
+    if several.any():
+        template = (
+            "{what} {several} has features in more than one of the {blocks} blocks; each block has sets of "
+            "its own, so leave blocks out where an action needs several"
+        )
+        raise error(ErrorCode.UNSUPPORTED_ACTIONS, template, what=what, several=several.argmax(), blocks=blocks)
+
+
+def add_rare_costs(
+    model: LinearModel, thresholds: Thresholds, blocks: int, ceilings: Floats, share: float
+) -> RareEventsModel:
+    """Return the model with rare costs, whose confidence sets have this share of δ over all blocks."""
+    d, m = model.safe.size, thresholds.values.size
+    if (thresholds.signs < 0.0).any():
+        remedy = "count the opposite event, since it needs upper limits"
+        raise InvalidProblem.conflict("rare_costs", True, "a threshold is a lower limit", remedy)
+    if d % blocks:
+        remedy = "choose a divisor, since all blocks have equal length"
+        raise InvalidProblem.conflict("blocks", blocks, f"there are {d} features", remedy)
+    check_one_block(model.safe[np.newaxis], blocks, "safe action", InvalidProblem)
+    confidence = np.array([model.confidence[0], *np.full(m, -np.log(share / (m * blocks)))])
+    guesses = np.clip(thresholds.values, 1e-6, 0.5)
+    settings = {**vars(model), "confidence": confidence}
+    return RareEventsModel(**settings, blocks=blocks, guesses=guesses, ceilings=ceilings)
+
 
 CERTIFY_RAY, FINISH_RAY, MIX_BACK = as_python(certify_ray), as_python(finish_ray), as_python(mix_back)
 CERTIFY_MIXTURE, FINISH_MIXTURE = as_python(certify_mixture), as_python(finish_mixture)

@@ -10,8 +10,8 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, as_python
 from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, SAFE_COST_DECLARED, SAFE_INDEX
-from stagewise.engine.memory import memory_size, start_memory
 from stagewise.engine.model import RoundSpec, Rule
+from stagewise.engine.round import memory_size, start_memory
 from stagewise.models.arms import compute_lows, split_delta
 from stagewise.models.context import (
     NOISE,
@@ -55,15 +55,14 @@ from stagewise.problem.checks import (
 )
 from stagewise.problem.context import LARGEST_SEGMENT, ContextVector
 from stagewise.problem.context_columns import build_level_features
-from stagewise.problem.drift import Drift, can_drift, parse_stored_drift
+from stagewise.problem.division import MOST_BUCKETS
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import format_count, safe_repr
-from stagewise.problem.promise import Promise
 from stagewise.problem.proposal import Proposal
-from stagewise.problem.risk_score import MOST_BUCKETS
 from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.signals import Promise
 from stagewise.problem.thresholds import Thresholds, get_safe_costs, resolve_thresholds
-from stagewise.problem.window import LATEST
+from stagewise.problem.timing import LATEST, Drift, can_drift, parse_stored_drift
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.rules.certified import CERTIFIED_MIXTURE

@@ -7,31 +7,29 @@ import numpy as np
 
 from stagewise.engine.compile import Flags, Floats, Ints, as_python
 from stagewise.engine.layout import CERTIFIED, DIRECTIONAL, ENFORCES_LIMITS, OFFERS_SAFE, SAFE_INDEX, SWITCHES
-from stagewise.engine.limits import (
-    CONTRADICTED,
-    NO_BETTER_ACTION,
-    SAFE_ACTION_DRAWN,
-    compute_safe_cost,
-    get_limit_terms,
-)
 from stagewise.engine.mixture_program import compute_mixture_mean
 from stagewise.engine.workspace import (
+    CONTRADICTED,
+    NO_BETTER_ACTION,
     OPTIMISTIC_REWARD,
     OPTIMISTIC_REWARDS,
+    SAFE_ACTION_DRAWN,
     SAMPLED,
     STEP,
     STEPS,
     UNCACHED,
+    compute_safe_cost,
     compute_weighted_mean,
     fill_dense_probabilities,
     fill_probabilities,
+    get_limit_terms,
     get_per_limit,
     get_pessimistic_cost_rows,
     get_pessimistic_costs,
     get_played_action,
     get_weights,
 )
-from stagewise.policies.contradictions import build_cause
+from stagewise.models.diagnostics import build_cause
 from stagewise.policies.rounds import GET_DECISION_VIEWS, NEW, RoundResult
 from stagewise.policies.settings import CAUSES
 from stagewise.problem.actions import ActionSet, FiniteSet, Listed, RaySet

@@ -6,16 +6,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Flags, Floats, Ints, as_python
-from stagewise.engine.limits import (
+from stagewise.engine.random import POLICY, uniform
+from stagewise.engine.workspace import (
     BOUNDS_NOT_FINITE,
+    CENTRE,
+    HALF,
     NO_BETTER_ACTION,
     NO_PLAUSIBLE_FUNCTION,
+    OPTIMISTIC_REWARDS,
     SAFE_ACTION_COST_UNCERTAIN,
     SOLVER_FAILED,
+    UNCACHED,
+    answer_size,
     compute_bonus_factors,
+    workspace_size,
 )
-from stagewise.engine.random import POLICY, uniform
-from stagewise.engine.workspace import CENTRE, HALF, OPTIMISTIC_REWARDS, UNCACHED, answer_size, workspace_size
 from stagewise.models.function_class import FunctionBounds
 from stagewise.policies.decisions import (
     GET_PER_LIMIT,
@@ -31,8 +36,7 @@ from stagewise.problem.thresholds import Thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import ReasonDetails
-from stagewise.rules.function_class_program import Vertex, compute_pessimistic_costs
-from stagewise.rules.mixture import choose_mixture
+from stagewise.rules.mixture import Vertex, choose_mixture, compute_pessimistic_costs
 
 WEIGH = as_python(compute_bonus_factors)
 # Optimistic rewards, the plausible functions of each signal, and the bonus per unit of each cost's width.

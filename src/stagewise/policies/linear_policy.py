@@ -108,7 +108,7 @@ class LinearPolicy(SafePolicy):
 
     @property
     def switches(self) -> int:
-        """The switches of its rule (see `engine.limits`)."""
+        """The switches of its rule (see `engine.workspace`)."""
         return OFFERS_SAFE | get_optimism_switch(self) | (ENFORCES_LIMITS if self.returns else 0)
 
     @property

@@ -9,11 +9,10 @@ import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
 from stagewise.engine.layout import ENFORCES_LIMITS, OFFERS_SAFE
-from stagewise.engine.limits import ALARM, NOISE, SAFE_COST, encode_contradiction
-from stagewise.models.diagnostics import Evidence, compute_least_noise, compute_max_deviation
+from stagewise.engine.workspace import ALARM, NOISE, SAFE_COST, encode_contradiction
+from stagewise.models.diagnostics import Evidence, build_cause_from_evidence, compute_least_noise, compute_max_deviation
 from stagewise.models.function_class import FunctionClassModel, FunctionOutcome
 from stagewise.policies.arms import check_arms, check_logged_arms
-from stagewise.policies.contradictions import build_cause_from_evidence
 from stagewise.policies.decisions import parse_listed_actions
 from stagewise.policies.function_mixture import RoundActions, Rule, build_safe_decision, decide_mixture
 from stagewise.policies.linear_policy import check_dimension
@@ -39,7 +38,7 @@ from stagewise.problem.thresholds import Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import ReasonDetails
-from stagewise.rules.function_class_program import Vertex, find_best_under_rows
+from stagewise.rules.mixture import Vertex, find_best_under_rows
 
 EQUAL = 1e-9  # relative tolerance between a function and the declared value at the safe action
 

@@ -14,22 +14,22 @@ from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.context_encoder import TIME, ContextEncoder
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.policies.settings import check_probability, set_derived
-from stagewise.problem.checks import check_mapping, check_unique_names
+from stagewise.problem.checks import StrictSettings, check_mapping, check_unique_names
 from stagewise.problem.context_columns import ContextColumn, encode_column, parse_context
-from stagewise.problem.division import Division, ScoreDivision, build_score_terms
-from stagewise.problem.drift import Drift
+from stagewise.problem.division import Division, RiskScore, ScoreDivision, build_score_terms
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import format_count, join_names
-from stagewise.problem.promise import Promise, build_promise_error, describe_promise
-from stagewise.problem.risk_score import RiskScore
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.signals import (
     GIVEN,
     Limit,
     LimitModel,
+    Promise,
     Reward,
+    build_promise_error,
     check_limits,
     describe_limit,
+    describe_promise,
     encode_limit,
     encode_signal,
     parse_limit,
@@ -37,8 +37,7 @@ from stagewise.problem.signals import (
     scale_limit,
     scale_outcome,
 )
-from stagewise.problem.strict_settings import StrictSettings
-from stagewise.problem.window import OutcomeWindow, parse_seconds
+from stagewise.problem.timing import Drift, OutcomeWindow, parse_seconds
 
 RESERVED_NAMES = (
     "decision",

@@ -11,7 +11,7 @@ import numpy as np
 from stagewise.engine.batch import build_batch_decider
 from stagewise.engine.compile import Flags, Floats, Ints, get_batch_rows
 from stagewise.engine.layout import SAFE_INDEX
-from stagewise.engine.limits import CONTRADICTED, SAFE_ACTION_DRAWN
+from stagewise.engine.workspace import CONTRADICTED, SAFE_ACTION_DRAWN
 from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.policy import PolicyState
 from stagewise.policies.settings import CAUSES, set_derived

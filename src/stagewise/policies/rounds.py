@@ -10,9 +10,8 @@ import numpy as np
 from stagewise.engine.batch import build_log_learner
 from stagewise.engine.compile import Flags, Floats, Ints, as_python, get_batch_rows
 from stagewise.engine.layout import CACHE_DISABLED, CACHED, CAPACITY, LIMITS, get_known_actions, read_block_fields
-from stagewise.engine.memory import change_memory, fits_layout, memory_size, start_memory, widen_memory
 from stagewise.engine.model import Model, RoundSpec, Rule
-from stagewise.engine.round import build_round
+from stagewise.engine.round import build_round, change_memory, fits_layout, memory_size, start_memory, widen_memory
 from stagewise.engine.workspace import (
     CENTRE,
     ESTIMATE,

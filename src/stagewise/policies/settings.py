@@ -11,7 +11,8 @@ import numpy as np
 
 from stagewise.engine.compile import Floats
 from stagewise.engine.layout import CERTIFIED, DIRECTIONAL, ENFORCES_LIMITS, INFLATED, OFFERS_SAFE
-from stagewise.engine.limits import (
+from stagewise.engine.model import RoundSpec, Rule
+from stagewise.engine.workspace import (
     BOUNDS_NOT_FINITE,
     HORIZON_EXCEEDED,
     NO_BETTER_ACTION,
@@ -22,7 +23,6 @@ from stagewise.engine.limits import (
     SAFE_SHARE_TOO_SMALL,
     SOLVER_FAILED,
 )
-from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.model_block import ModelBlockSpec
 from stagewise.policies.policy import REWARD, BasePolicy
 from stagewise.policies.rounds import NOTHING, Growth, Rounds, assemble_arrays

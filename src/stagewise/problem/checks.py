@@ -1,17 +1,18 @@
-"""Checks of numbers and arrays from users: each returns the checked value or raises an error."""
+"""Checks of numbers, arrays and settings from users: each returns the checked value or raises an error."""
 
 import math
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from numbers import Number
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from numpy.ma import MaskedArray
 
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem, StagewiseError
-from stagewise.problem.formatting import join_names
+from stagewise.problem.formatting import join_names, suggest_name
 
 Floats = npt.NDArray[np.float64]
 PerSignal = float | Sequence[float] | Floats  # one number for all signals, or one for each
@@ -332,3 +333,33 @@ def order_by_name(
         missing = join_names(name for name in names if name not in values)
         raise error(ErrorCode.UNKNOWN_NAME, "{what} lacks {missing}", what=what, missing=missing)
     return [values[name] for name in names]
+
+
+WAYS = {  # the names of a limit's number in a file
+    "at_most": "Limit(0.02, ...)",
+    "at_least": "Limit(AtLeast(0.9), ...)",
+    "times_safe": "Limit(TimesSafe(1.1), ...)",
+}
+
+
+class StrictSettings:
+    """A class that rejects unknown settings and suggests the closest name."""
+
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        names = [f.name for f in fields(cls)]  # type: ignore[arg-type]
+        unknown = next((name for name in settings if name not in names), None)
+        if unknown is not None:
+            template = "{kind} has no {unknown!r}; it has {names}{hint}"
+            way = WAYS.get(unknown, "") if "value" in names else ""
+            hint = f"; write {way}" if way else suggest_name(unknown, names)
+            data = {"kind": cls.__name__, "unknown": unknown, "names": ", ".join(names), "hint": hint}
+            raise InvalidProblem(ErrorCode.UNKNOWN_SETTING, template, **data)
+        return super().__new__(cls)
+
+
+def check_range(low: Any, high: Any, what: str) -> tuple[float, float]:
+    """Return the two ends of a range."""
+    ends = check_number(low, f"the low of {what}"), check_number(high, f"the high of {what}")
+    if not (ends[0] < ends[1] and ends[1] - ends[0] < LARGEST):
+        raise InvalidProblem.must_be(ErrorCode.OUT_OF_RANGE, f"the range of {what}", list(ends), "low below high")
+    return ends

@@ -21,9 +21,11 @@ from stagewise.problem.checks import (
     BOOL_TYPES,
     LARGEST,
     Floats,
+    StrictSettings,
     check_bool,
     check_mapping,
     check_number,
+    check_range,
     check_unique_names,
     copy_read_only,
     is_listing,
@@ -33,8 +35,7 @@ from stagewise.problem.columns import is_blank
 from stagewise.problem.context import LONGEST_SEGMENT, check_segment_name
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import join_names, safe_repr, suggest_name
-from stagewise.problem.strict_settings import StrictSettings, check_range
-from stagewise.problem.window import LATEST
+from stagewise.problem.timing import LATEST
 
 OTHER = "other"  # the level of values that are not declared
 MOST_LEVELS = 100  # of one category

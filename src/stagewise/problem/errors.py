@@ -1,10 +1,10 @@
-"""Exceptions with a code, data and one sentence. An operation that raises one has changed nothing."""
+"""Exceptions with a code, data and one sentence, and faults of files. An operation that raises has changed nothing."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from stagewise.problem.formatting import (
     LONGEST,
@@ -247,3 +247,28 @@ class InvalidFile(StagewiseError):
         """Return the error "<path> cannot be <verb>: <reason>"; an OSError is shown by the system's reason."""
         text = reason.strerror or str(reason) if isinstance(reason, OSError) else str(reason)
         return cls(code, "{path} cannot be {verb}: {reason}", path=format_path(path), verb=verb, reason=text)
+
+
+class SentenceCode(StrEnum):
+    """Codes that never change, each with the template of its sentence, which may."""
+
+    template: str
+
+    def __new__(cls, value: str, template: str = "") -> Self:
+        member = str.__new__(cls, value)
+        member._value_, member.template = value, template
+        return member
+
+
+class Fault(NamedTuple):
+    """A code and the data of its sentence; as text, the sentence."""
+
+    code: SentenceCode
+    details: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, code: SentenceCode, /, **details: Any) -> "Fault":
+        return cls(code, details)
+
+    def __str__(self) -> str:
+        return make_sentence(self.code.template, self.details)

@@ -10,11 +10,10 @@ import numpy.typing as npt
 
 from stagewise.problem.errors import ErrorCode, InvalidOutcome
 from stagewise.problem.formatting import safe_repr
-from stagewise.problem.proposal import Proposal
+from stagewise.problem.proposal import Proposal, ProposalStatus, summarize_proposal
 from stagewise.problem.safe_action import decode_round_safe_action
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds
 from stagewise.records.explanation import Basis, Estimates, Explanation, format_table
-from stagewise.records.proposal_status import ProposalStatus, summarize_proposal
 from stagewise.records.reason import FallbackReason, ReasonDetails
 
 Floats = npt.NDArray[np.float64]

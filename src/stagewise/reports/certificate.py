@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stagewise.files.atomic_write import write_text
-from stagewise.files.paths import parse_path, read_file
+from stagewise.files.paths import parse_path, read_file, write_text
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import safe_repr
-from stagewise.problem.promise import Promise
-from stagewise.records.html import Columns, render_html
+from stagewise.problem.signals import Promise
+from stagewise.records.explanation import Columns, render_html
 from stagewise.reports.certificate_page import get_interval
 from stagewise.reports.evidence import BARS, FORMAT, LEVELS, REFUTED, SUPPORTED, VERSION
 from stagewise.reports.guarantee import RegretTheorem

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from stagewise.problem.formatting import format_number
-from stagewise.problem.promise import Promise, describe_promise
+from stagewise.problem.signals import Promise, describe_promise
 from stagewise.reports import style as plot_style
 from stagewise.reports.evidence import REFUTED, SUPPORTED, VERIFY_COMMAND
 from stagewise.reports.guarantee import RegretTheorem

@@ -11,8 +11,7 @@ from stagewise.policies.linear_policy import LinearPolicy
 from stagewise.policies.policy import NOTHING
 from stagewise.policies.settings import parse_mean_cost_bounds
 from stagewise.problem.checks import check_per_signal
-from stagewise.problem.errors import StagewiseError
-from stagewise.records.fault import SentenceCode
+from stagewise.problem.errors import SentenceCode, StagewiseError
 from stagewise.worlds.world import as_world
 
 TOLERANCE = 1e-9

@@ -8,10 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from stagewise.files.atomic_write import compute_sha256, write_bytes, write_text
-from stagewise.files.paths import get_os_reason, parse_path
-from stagewise.files.record_batches import read_column
-from stagewise.files.tables import decode_parquet, encode_parquet, to_arrow
+from stagewise.files.paths import compute_sha256, get_os_reason, parse_path, write_bytes, write_text
+from stagewise.files.tables import decode_parquet, encode_parquet, read_column, to_arrow
 from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.problem.formatting import format_path
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.files.atomic_write import write_bytes
+from stagewise.files.paths import write_bytes
 
 # Okabe and Ito's palette, each with its own dashes so that a grey print can still be read.
 STYLES: list[tuple[str, Any]] = [

@@ -23,12 +23,28 @@ from stagewise.engine.layout import (
     get_largest_reward,
     get_max_regret_ratio,
 )
-from stagewise.engine.limits import (
+from stagewise.engine.mixture_program import compute_mixture_mean, solve_mixture
+from stagewise.engine.model import EVERY, Rule
+from stagewise.engine.pair import first_best, tie_floor
+from stagewise.engine.simplex import get_limit_price
+from stagewise.engine.workspace import (
     BOUNDS_NOT_FINITE,
+    CENTRE,
+    COSTS,
+    CROSS,
+    FIRST_COST,
+    HALF,
     NO_BETTER_ACTION,
     NO_CERTIFIED_ACTION,
+    OPTIMISTIC_REWARD,
+    OPTIMISTIC_REWARDS,
+    PLAUSIBLE,
     SAFE_ACTION_COST_UNCERTAIN,
     SAFE_ACTION_DRAWN,
+    SAFE_OPTIMISTIC_REWARD,
+    SAMPLED,
+    STEP,
+    STEPS,
     clip_upper_bound,
     compute_bonus_factors,
     compute_safe_cost,
@@ -36,24 +52,6 @@ from stagewise.engine.limits import (
     get_limit,
     get_threshold,
     safe_step,
-)
-from stagewise.engine.mixture_program import compute_mixture_mean, solve_mixture
-from stagewise.engine.model import EVERY, Rule
-from stagewise.engine.pair import first_best, tie_floor
-from stagewise.engine.simplex import get_limit_price
-from stagewise.engine.workspace import (
-    CENTRE,
-    COSTS,
-    CROSS,
-    FIRST_COST,
-    HALF,
-    OPTIMISTIC_REWARD,
-    OPTIMISTIC_REWARDS,
-    PLAUSIBLE,
-    SAFE_OPTIMISTIC_REWARD,
-    SAMPLED,
-    STEP,
-    STEPS,
 )
 from stagewise.rules.mixture import (
     build_mixture_player,

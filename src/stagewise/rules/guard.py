@@ -22,18 +22,10 @@ from typing import NamedTuple
 
 from stagewise.engine.compile import INDEX_TYPE, Flags, Floats, Ints, called, kernel
 from stagewise.engine.layout import LIMITS, SAFE_INDEX
-from stagewise.engine.limits import (
-    BOUNDS_NOT_FINITE,
-    PROPOSAL_NOT_CERTIFIED,
-    SAFE_ACTION_COST_UNCERTAIN,
-    SAFE_ACTION_DRAWN,
-    compute_bonus_factors,
-    get_limit,
-    get_threshold,
-)
 from stagewise.engine.model import EVERY, Rule
 from stagewise.engine.random import POLICY, uniform
 from stagewise.engine.workspace import (
+    BOUNDS_NOT_FINITE,
     CENTRE,
     COSTS,
     ESTIMATE,
@@ -42,12 +34,18 @@ from stagewise.engine.workspace import (
     OPTIMISTIC_REWARD,
     OPTIMISTIC_REWARDS,
     PLAUSIBLE,
+    PROPOSAL_NOT_CERTIFIED,
+    SAFE_ACTION_COST_UNCERTAIN,
+    SAFE_ACTION_DRAWN,
     SAFE_OPTIMISTIC_REWARD,
     SAMPLED,
     STEP,
     WEIGHTS,
+    compute_bonus_factors,
     compute_weighted_mean,
     get_decision_views,
+    get_limit,
+    get_threshold,
 )
 from stagewise.rules.certified import compute_highest_reward, fill_costs, mask_ineligible, play_certified_mixture
 from stagewise.rules.mixture import set_safe_mixture, write_action

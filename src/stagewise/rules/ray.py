@@ -8,35 +8,33 @@ from typing import NamedTuple
 
 from stagewise.engine.compile import Flags, Floats, Ints, distinct, kernel
 from stagewise.engine.layout import DIRECTIONAL, ENFORCES_LIMITS, LIMITS, OFFERS_SAFE, get_safe_action
-from stagewise.engine.limits import (
+from stagewise.engine.model import REWARD, Kernel, Rule
+from stagewise.engine.pair import first_best, tie_floor
+from stagewise.engine.workspace import (
     BOUNDS_NOT_FINITE,
+    CENTRE,
     COST_SCALE,
+    CROSS,
+    FIRST_COST,
+    HALF,
     NO_BETTER_ACTION,
     NO_CERTIFIED_ACTION,
+    OPTIMISTIC_REWARD,
+    OPTIMISTIC_REWARDS,
+    PLAUSIBLE,
     SAFE_ACTION_COST_UNCERTAIN,
+    SAFE_OPTIMISTIC_REWARD,
+    STEP,
+    STEPS,
     compute_bonus_factors,
     compute_safe_cost,
     compute_safe_optimistic_reward,
     get_ceiling,
+    get_decision_views,
     get_limit,
     get_threshold,
     has_switch,
     safe_step,
-)
-from stagewise.engine.model import REWARD, Kernel, Rule
-from stagewise.engine.pair import first_best, tie_floor
-from stagewise.engine.workspace import (
-    CENTRE,
-    CROSS,
-    FIRST_COST,
-    HALF,
-    OPTIMISTIC_REWARD,
-    OPTIMISTIC_REWARDS,
-    PLAUSIBLE,
-    SAFE_OPTIMISTIC_REWARD,
-    STEP,
-    STEPS,
-    get_decision_views,
 )
 
 NORM_TOLERANCE = 1.0 + 1e-9  # two norms of x₀ that differ by less differ only by rounding

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from stagewise.engine.compile import as_python
-from stagewise.models.average_bounds import compute_average_interval
+from stagewise.models.intervals import compute_average_interval
 from stagewise.problem.signals import Limit, Reward, scale_limit
 
 AVERAGE_INTERVAL = as_python(compute_average_interval)

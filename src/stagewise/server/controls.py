@@ -14,9 +14,9 @@ import msgspec
 
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_choice, check_number
+from stagewise.problem.division import RiskScore
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.formatting import safe_repr
-from stagewise.problem.risk_score import RiskScore
 from stagewise.problem.signals import Limit, describe_limit, encode_limit, encode_signal
 from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.confidence_intervals import get_threshold

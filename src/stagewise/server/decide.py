@@ -20,14 +20,13 @@ from stagewise.policies.problem_policy import BatchDecision, choose_batch
 from stagewise.problem.context import ContextVector
 from stagewise.problem.errors import ErrorCode, InvalidActions
 from stagewise.problem.formatting import join_names
+from stagewise.problem.proposal import ProposalStatus, summarize_proposal
 from stagewise.records.decision import RewardGuarantee, to_json_value
-from stagewise.records.proposal_status import ProposalStatus, summarize_proposal
 from stagewise.records.random_key import RandomKey
 from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import Controls, is_in_canary
-from stagewise.server.event_log import Event
+from stagewise.server.event_log import TERM_BITS, Event
 from stagewise.server.messages import DecisionRequest, DecisionResponse, LimitStatus, ProposalResult
-from stagewise.server.seals import TERM_BITS
 
 log = logging.getLogger("stagewise.server")
 

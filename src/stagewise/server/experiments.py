@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from stagewise.agent.changes import check_forget_costs
-from stagewise.agent.drifting_bounds import DriftingBound, summarize_drifting_bounds
+from stagewise.agent.changes import DriftingBound, check_forget_costs, summarize_drifting_bounds
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_name
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem

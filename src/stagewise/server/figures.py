@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from stagewise.agent.decision_analysis import Proposed, summarize_proposals
 from stagewise.agent.outcome_queue import BUFFERED, DROPPED, MISSING
-from stagewise.agent.proposals import Proposed, summarize_proposals
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import InvalidActions
 from stagewise.problem.signals import Limit

@@ -13,8 +13,16 @@ from typing import Any
 from stagewise.problem.errors import StagewiseError
 from stagewise.server.controls import TRIP, ProblemVersion
 from stagewise.server.decide import PolicySnapshot
-from stagewise.server.event_log import CONTROL, PROBLEM, TICK, AppendRequest, Event, StoredSnapshot, encode_canonical
-from stagewise.server.seals import MAX_SEAL_ROWS
+from stagewise.server.event_log import (
+    CONTROL,
+    MAX_SEAL_ROWS,
+    PROBLEM,
+    TICK,
+    AppendRequest,
+    Event,
+    StoredSnapshot,
+    encode_canonical,
+)
 from stagewise.server.snapshots import (
     InvalidSignature,
     SnapshotSigner,

@@ -24,10 +24,10 @@ from typing import Any
 
 import msgspec
 
+from stagewise.agent.agent_statistics import Statistics
 from stagewise.agent.e_process import EProcess
 from stagewise.agent.observed_costs import LIMIT, SAFE, CostTests, to_unit_costs
 from stagewise.agent.outcome_queue import OutcomeQueue
-from stagewise.agent.statistics import Statistics
 from stagewise.policies.problem import Problem
 from stagewise.policies.settings import FALSE_ALARMS
 from stagewise.problem.signals import Limit, Reward

@@ -21,8 +21,18 @@ import msgspec
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, StagewiseError
 from stagewise.problem.formatting import safe_repr
 from stagewise.server.controls import ERASE, ProblemVersion
-from stagewise.server.event_log import CONTROL, GLOBAL, PROBLEM, TICK, AppendRequest, Event, encode_canonical
-from stagewise.server.seals import MAX_SEAL_ROWS, Seal, compute_leaf
+from stagewise.server.event_log import (
+    CONTROL,
+    GLOBAL,
+    MAX_SEAL_ROWS,
+    PROBLEM,
+    TICK,
+    AppendRequest,
+    Event,
+    Seal,
+    compute_leaf,
+    encode_canonical,
+)
 from stagewise.server.snapshots import (
     Checkpoint,
     LogEnd,

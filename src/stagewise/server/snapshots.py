@@ -18,8 +18,8 @@ from typing import Any, Literal, TypeVar
 import msgspec
 import numpy as np
 
+from stagewise.agent.agent_statistics import Statistics
 from stagewise.agent.learned_state import LearnedState
-from stagewise.agent.statistics import Statistics
 from stagewise.policies.policy import PolicyState
 from stagewise.policies.problem import Problem
 from stagewise.problem.errors import ErrorCode, StagewiseError

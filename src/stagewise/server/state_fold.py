@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from stagewise.agent.learned_state import LearnedState
-from stagewise.agent.monitor import acknowledge_alert
+from stagewise.agent.learned_state import LearnedState, acknowledge_alert
 from stagewise.agent.observed_costs import build_safe_cost_cause, format_safe_cost_name
 from stagewise.agent.report import list_segment_names
 from stagewise.engine.compile import Floats
@@ -19,19 +18,27 @@ from stagewise.policies.policy import PolicyState
 from stagewise.policies.problem import Problem
 from stagewise.problem.columns import to_objects
 from stagewise.problem.context import hash_segment
-from stagewise.problem.division import ScoreDivision
+from stagewise.problem.division import NO_BUCKET, ScoreDivision
 from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
-from stagewise.problem.risk_score import NO_BUCKET
 from stagewise.problem.signals import scale_outcome
 from stagewise.records.random_key import FIRST
 from stagewise.records.reason import FallbackReason, ReasonDetails
 from stagewise.server.controls import ACKNOWLEDGE, ERASE, FORGET_COSTS, RESUME, TRIP
 from stagewise.server.decide import DecisionRecord, PolicySnapshot, decode_decision
-from stagewise.server.event_log import CONTROL, DECISION, LOG, OUTCOME, PROBLEM, SHOWN, Event
+from stagewise.server.event_log import (
+    CONTROL,
+    DECISION,
+    LOG,
+    OUTCOME,
+    PROBLEM,
+    SHOWN,
+    Event,
+    decode_numbers,
+    encode_numbers,
+)
 from stagewise.server.monitors import CircuitBreaker, FeedbackMonitor, get_default_value
 from stagewise.server.offline_log import DECODE_PART, OfflineLogPart
 from stagewise.server.outcomes import build_queue, decode_outcome, forget_indices, order_times, report_outcome
-from stagewise.server.seals import decode_numbers, encode_numbers
 
 CHECK_INTERVAL = 256  # decisions between two checks of the declared assumptions
 

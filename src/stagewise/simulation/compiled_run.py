@@ -6,11 +6,20 @@ import numpy as np
 
 from stagewise.engine.compile import Flags, Floats, Ints, as_python, compile_eagerly
 from stagewise.engine.layout import CACHED, CAPACITY, LIMITS
-from stagewise.engine.loop import LoopSpec, MovingWorld, World, build_loop, optimum_work_size
+from stagewise.engine.loop import (
+    INTERVAL_MISSES,
+    OPTIMISM_FAILURES,
+    UNKNOWN,
+    LoopSpec,
+    MovingWorld,
+    Trace,
+    World,
+    build_loop,
+    optimum_work_size,
+)
 from stagewise.engine.model import REWARD, RoundSpec
-from stagewise.engine.moving_means import LAG
-from stagewise.engine.trace import INTERVAL_MISSES, OPTIMISM_FAILURES, UNKNOWN, Trace
 from stagewise.engine.workspace import answer_size, scratch_size
+from stagewise.engine.world_draws import LAG
 from stagewise.policies.policy import PolicyState
 from stagewise.policies.rounds import allocate_aligned
 from stagewise.problem.errors import ErrorCode, InvalidProblem

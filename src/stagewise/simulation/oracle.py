@@ -18,7 +18,7 @@ from stagewise.problem.errors import ErrorCode, InvalidProblem, StagewiseError
 from stagewise.problem.formatting import format_count, suggest_percent
 from stagewise.problem.safe_action import SafeAction
 from stagewise.problem.thresholds import NO_THRESHOLDS, Thresholds, resolve_thresholds
-from stagewise.rules.convex import compute_best_value
+from stagewise.rules.relaxation import compute_best_value
 from stagewise.worlds.noisy_world import NoisyWorld
 from stagewise.worlds.world import BaseWorld, World, as_world
 

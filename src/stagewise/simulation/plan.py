@@ -15,11 +15,10 @@ import numpy as np
 
 import stagewise
 from stagewise.agent.agent import Agent
-from stagewise.files.atomic_write import write_text
-from stagewise.files.paths import GIB, get_total_memory
+from stagewise.files.paths import GIB, get_total_memory, write_text
 from stagewise.policies.policy import BasePolicy, PolicyState
-from stagewise.policies.policy_encoding import encode_value, find_kind
 from stagewise.policies.problem import Problem
+from stagewise.policies.saved_policies import encode_value, find_kind
 from stagewise.problem.checks import check_integer, unwrap_scalar
 from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem
 from stagewise.problem.formatting import format_count

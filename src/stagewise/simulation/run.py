@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints
-from stagewise.engine.moving_means import LAG
-from stagewise.engine.random import to_signed_seed
-from stagewise.engine.trace import (
+from stagewise.engine.loop import (
     FIRST_NEAR_OPTIMAL_ROUND,
     FIRST_VIOLATION,
     INTERVAL_MISSES,
@@ -25,6 +23,8 @@ from stagewise.engine.trace import (
     record_round,
     running_size,
 )
+from stagewise.engine.random import to_signed_seed
+from stagewise.engine.world_draws import LAG
 from stagewise.policies.policy import PolicyState
 from stagewise.problem.checks import check_integer, check_number
 from stagewise.problem.errors import ErrorCode, InvalidProblem

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.policies.policy_encoding import decode_value
+from stagewise.policies.saved_policies import decode_value
 from stagewise.problem.checks import check_choice, check_number, check_seed
-from stagewise.problem.errors import ErrorCode, InvalidFile, InvalidProblem, StagewiseError
+from stagewise.problem.errors import ErrorCode, Fault, InvalidFile, InvalidProblem, SentenceCode, StagewiseError
 from stagewise.problem.formatting import safe_repr, suggest_percent
-from stagewise.records.fault import Fault, SentenceCode
 from stagewise.reports.certificate import SimulationCertificate
 from stagewise.reports.evidence import ClaimTerms, add_batch, compute_totals, get_column, is_decided
 from stagewise.reports.result import Result, merge_results

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 
 from stagewise.engine.compile import as_python
-from stagewise.engine.moving_means import HILL, JUMP, PATH, SEASON, SLOPE, compute_time, move_means
+from stagewise.engine.world_draws import HILL, JUMP, PATH, SEASON, SLOPE, compute_time, move_means
 from stagewise.problem.actions import FiniteSet
 from stagewise.problem.checks import (
     Floats,
@@ -24,7 +24,7 @@ from stagewise.problem.checks import (
 )
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.problem.safe_action import RoundSafeAction
-from stagewise.problem.window import LATEST, UNITS, parse_seconds
+from stagewise.problem.timing import LATEST, UNITS, parse_seconds
 from stagewise.records.outcome import Outcome
 from stagewise.records.random_key import RandomKey
 from stagewise.worlds.context_world import UserActions, UserWorld

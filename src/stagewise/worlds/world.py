@@ -81,7 +81,7 @@ class BaseWorld(ABC):
     assumed: ClassVar[bool] = True  # the safe action must keep the limits; False: violations are counted
     theorems: ClassVar[tuple[str, ...]] = ()  # the regret theorems that apply to this world (see `policy.theorem`)
     outcomes: Any = None  # the name of the outcome distribution; None: unknown
-    clock: Floats | None = None  # of its rounds (see `engine.moving_means`); None: rounds have no times
+    clock: Floats | None = None  # of its rounds (see `engine.world_draws`); None: rounds have no times
 
     @property
     @abstractmethod

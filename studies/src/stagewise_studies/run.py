@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stagewise.files.atomic_write import write_text
+from stagewise.files.paths import write_text
 from stagewise.reports.style import write_figure
 from stagewise_studies.catalogue import load_study
 from stagewise_studies.page import render_page

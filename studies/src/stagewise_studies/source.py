@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from stagewise.files.atomic_write import compute_sha256, write_bytes
+from stagewise.files.paths import compute_sha256, write_bytes
 from stagewise.problem.errors import ErrorCode, StagewiseError
 
 

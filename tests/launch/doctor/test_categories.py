@@ -7,7 +7,7 @@ import numpy as np
 
 import stagewise as sw
 from stagewise.launch.decision_log import Log
-from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.findings import FindingCode
 
 ROWS = 6_000
 

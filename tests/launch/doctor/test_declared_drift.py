@@ -8,9 +8,8 @@ import pytest
 from tests.launch.doctor.honest import NAMES, drawn
 
 import stagewise as sw
-from stagewise.launch.doctor.finding import Finding
-from stagewise.launch.doctor.finding_messages import FindingCode
-from stagewise.problem.drift import DAY, parse_drift
+from stagewise.launch.doctor.findings import Finding, FindingCode
+from stagewise.problem.timing import DAY, parse_drift
 
 ROWS = 6_000
 

@@ -8,8 +8,7 @@ from tests.launch.doctor.jobs import ALSO, FAULTS, PROBLEM, SUBTLE, clean
 import stagewise as sw
 from stagewise.launch.decision_log import Log
 from stagewise.launch.doctor.doctor import ALPHA, CHECKS, TEST_COUNT
-from stagewise.launch.doctor.finding import Finding, select_most_severe
-from stagewise.launch.doctor.finding_messages import MESSAGES, FindingCode
+from stagewise.launch.doctor.findings import MESSAGES, Finding, FindingCode, select_most_severe
 from stagewise.launch.doctor.log_profile import LogProfile
 from stagewise.launch.doctor.rate_checks import SELECTION_LEVEL
 

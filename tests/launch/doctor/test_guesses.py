@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.findings import FindingCode
 from stagewise.problem.errors import ErrorCode
 
 

@@ -8,7 +8,7 @@ from tests.launch.doctor.honest import HONEST, drawn, events_only, of_our_own, p
 import stagewise as sw
 from stagewise.launch.decision_log import Log
 from stagewise.launch.doctor.doctor import ALPHA
-from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.findings import FindingCode
 from stagewise.launch.doctor.log_profile import LogProfile
 from stagewise.launch.statistics import compute_excess_p_values, freedman_bound
 

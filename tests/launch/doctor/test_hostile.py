@@ -7,7 +7,7 @@ import pytest
 from tests.launch.doctor.jobs import PROBLEM, clean
 
 import stagewise as sw
-from stagewise.launch.doctor.finding_messages import CheckName
+from stagewise.launch.doctor.findings import CheckName
 from stagewise.problem.errors import ErrorCode
 
 SMALL = sw.Problem(

@@ -7,8 +7,7 @@ from tests.chance import allowed
 import stagewise as sw
 from stagewise.launch.decision_log import Log
 from stagewise.launch.doctor.doctor import ALPHA, CHECKS, TEST_COUNT
-from stagewise.launch.doctor.finding import Finding, select_most_severe
-from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.findings import Finding, FindingCode, select_most_severe
 from stagewise.launch.doctor.log_profile import LogProfile
 from stagewise.launch.statistics import fit_logistic
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stagewise as sw
-from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.findings import FindingCode
 
 SAFE = {"opt_out": sw.Limit(0.03, safe_bound=0.012, model="rates")}
 ONE_RATE = sw.Problem(

@@ -11,7 +11,7 @@ from tests.launch.doctor.jobs import RANGES, clean
 
 import stagewise as sw
 from stagewise.launch.decision_log import Log
-from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.findings import FindingCode
 
 DELTA = 0.1
 NAMES = ["nothing", "offer", "digest"]

@@ -4,7 +4,7 @@ import numpy as np
 from tests.launch.doctor.honest import drawn, problem
 
 import stagewise as sw
-from stagewise.launch.doctor.finding_messages import FindingCode
+from stagewise.launch.doctor.findings import FindingCode
 
 RANGES = {"tenure_days": (0, 4200), "sends_30d": (0, 60)}
 

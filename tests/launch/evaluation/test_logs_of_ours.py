@@ -15,7 +15,7 @@ from tests.server.server_helpers import NAME
 import stagewise as sw
 from stagewise.launch.decision_log import Log
 from stagewise.server.audit.export import export_log
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 WEEK = 7 * 86400.0
 TOML = """

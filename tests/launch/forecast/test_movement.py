@@ -7,7 +7,7 @@ import pytest
 
 import stagewise as sw
 from stagewise.launch.forecast.forecast_log import ForecastLog, LogMovement
-from stagewise.problem.drift import DAY
+from stagewise.problem.timing import DAY
 
 ROWS, MONTHS = 4_000, 4
 NAMES = ["today", "offer"]

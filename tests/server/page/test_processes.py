@@ -21,7 +21,7 @@ from stagewise.server.access_keys import AccessKeys
 from stagewise.server.client import Client, DecisionResponse
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.experiments import REFRESH_INTERVAL
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 from stagewise.server.web.app import App, HttpSettings
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "notifications.toml"

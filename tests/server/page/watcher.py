@@ -9,7 +9,7 @@ import sys
 from tests.server.server_helpers import user
 
 from stagewise.server.decision_server import DecisionServer
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 
 async def seen(desk: DecisionServer, name: str, serves: bool) -> str | None:

@@ -37,7 +37,7 @@ from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import AppendRequest, AppendResult
 from stagewise.server.messages import OutcomeUpdate
 from stagewise.server.store import postgres as store_module
-from stagewise.server.store import postgres_batch
+from stagewise.server.store import postgres_transactions as postgres_batch
 from stagewise.server.store.postgres import PostgresStore
 
 PROCESSES, ROUNDS, IDS = 3, 22, 30

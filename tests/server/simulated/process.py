@@ -14,8 +14,18 @@ from tests.server.simulated.database import Crashed, Database
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.decision_server import DecisionServer
-from stagewise.server.event_log import GLOBAL, AppendRequest, AppendResult, Event, WriterChain
-from stagewise.server.seals import MAX_SEAL_ROWS, Fence, SealPart, build_seal, number_rows
+from stagewise.server.event_log import (
+    GLOBAL,
+    MAX_SEAL_ROWS,
+    AppendRequest,
+    AppendResult,
+    Event,
+    Fence,
+    SealPart,
+    WriterChain,
+    build_seal,
+    number_rows,
+)
 from stagewise.server.store.append_batch import BatchResult, get_outcome_decisions, is_change, resolve_batch
 from stagewise.server.store.base import (
     EVENT_COLUMNS,

@@ -19,7 +19,7 @@ from typing import Any
 from tests.server.store.append_requests import decision, log_of, outcome, sound, tick
 
 from stagewise.server.event_log import AppendRequest, AppendResult
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 EXPERIMENTS = ("mail", "push")
 

@@ -11,7 +11,7 @@ from stagewise.problem.errors import ErrorCode, InvalidFile
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.audit.export import copy_and_verify
 from stagewise.server.event_log import GLOBAL, AppendRequest, encode_canonical
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 
 
 def made(place: Path) -> list[str]:

@@ -19,8 +19,7 @@ from stagewise.server.audit.verify import verify_store
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.messages import DecisionRequest
 from stagewise.server.store.base import StoreUnavailable
-from stagewise.server.store.factory import open_store
-from stagewise.server.store.migrate import FOLDER, READABLE_FROM, read_migrations
+from stagewise.server.store.migrate import FOLDER, READABLE_FROM, open_store, read_migrations
 
 HERE = Path(__file__).parent
 

@@ -13,8 +13,8 @@ from tests.server.store.proxy import Proxy
 from stagewise.server.audit.replay import Replay
 from stagewise.server.audit.verify import verify_store
 from stagewise.server.decision_server import DecisionServer
+from stagewise.server.event_log import TERM_BITS
 from stagewise.server.messages import DecisionResponse, OutcomeUpdate
-from stagewise.server.seals import TERM_BITS
 from stagewise.server.store.base import StoreUnavailable
 
 psycopg = pytest.importorskip("psycopg")

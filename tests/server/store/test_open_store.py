@@ -11,7 +11,7 @@ from tests.server.store.append_requests import decision, sealed, sound
 from stagewise import InvalidFile
 from stagewise.problem.errors import ErrorCode
 from stagewise.server.store.base import StoreUnavailable
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 from stagewise.server.store.sqlite import SqliteStore
 
 

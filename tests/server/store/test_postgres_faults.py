@@ -17,7 +17,7 @@ from stagewise.server.store.base import StoreUnavailable
 psycopg = pytest.importorskip("psycopg")
 from stagewise.server.store import postgres as postgres_module  # noqa: E402
 from stagewise.server.store.postgres import PostgresStore  # noqa: E402
-from stagewise.server.store.postgres_batch import LOCK_EXCLUSIVE, MAX_INSERT_ROWS  # noqa: E402
+from stagewise.server.store.postgres_transactions import LOCK_EXCLUSIVE, MAX_INSERT_ROWS  # noqa: E402
 
 TERMINATE = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()

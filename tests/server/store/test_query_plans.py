@@ -72,8 +72,12 @@ def test_sqlite(sqlite: SqliteStore) -> None:
 def test_postgres(postgres: str) -> None:
     pytest.importorskip("psycopg")
     from stagewise.server.store.postgres import PostgresStore
-    from stagewise.server.store.postgres_batch import LOCK_DECISIONS, SELECT_EXISTING_ANSWERS, SELECT_EXISTING_ROWS
-    from stagewise.server.store.postgres_seals import SELECT_UNSEALED_ROWS
+    from stagewise.server.store.postgres_transactions import (
+        LOCK_DECISIONS,
+        SELECT_EXISTING_ANSWERS,
+        SELECT_EXISTING_ROWS,
+        SELECT_UNSEALED_ROWS,
+    )
 
     store = PostgresStore(postgres)
     store.append(ROWS)

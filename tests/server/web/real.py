@@ -15,7 +15,7 @@ from stagewise.problem.errors import ErrorCode
 from stagewise.server.access_keys import AccessKeys
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.store.base import StoreUnavailable
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 from stagewise.server.store.sqlite import SqliteStore
 from stagewise.server.web.app import App, HttpSettings
 

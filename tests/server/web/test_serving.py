@@ -18,7 +18,7 @@ from tests.server.web.live import Live, live
 from tests.server.web.real import Real
 
 from stagewise.problem.errors import ErrorCode
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 from stagewise.server.web.http_server import MAX_HEAD_BYTES, ServerStartError, open_listener, serve
 
 ROOT = Path(__file__).parents[3]

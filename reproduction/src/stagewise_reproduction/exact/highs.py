@@ -6,7 +6,7 @@ import highspy
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.rules.function_class_program import scale_rows
+from stagewise.rules.mixture import scale_rows
 
 TIGHTEST = 1e-10  # the smallest tolerance that HiGHS accepts
 

@@ -6,8 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from stagewise.engine.compile import Floats, Ints, as_python
-from stagewise.engine.limits import compute_bonus_factors
-from stagewise.engine.workspace import CENTRE
+from stagewise.engine.workspace import CENTRE, compute_bonus_factors
 from stagewise.models.ridge import LinearConfidenceSet
 from stagewise.policies.decisions import BoundedMixture, read_mixture
 from stagewise.policies.oplb import (

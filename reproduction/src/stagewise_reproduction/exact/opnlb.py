@@ -10,7 +10,7 @@ from stagewise.policies.opnlb import OPNLB
 from stagewise.problem.checks import check_choice, check_integer_at_least
 from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
 from stagewise.problem.formatting import safe_repr
-from stagewise.rules.function_class_program import Vertex
+from stagewise.rules.mixture import Vertex
 from stagewise_reproduction.exact.balls import BallsModel
 from stagewise_reproduction.exact.triples import find_best_triple
 

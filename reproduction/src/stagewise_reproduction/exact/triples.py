@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.rules.function_class_program import Vertex, build_shares, compute_dual_bounds, mix_back_to_safe
+from stagewise.rules.mixture import Vertex, build_shares, compute_dual_bounds, mix_back_to_safe
 from stagewise_reproduction.exact.highs import build_solver, keep_maximal, select_rows, solve_program
 
 CLOSE = 1e-11  # relative; nodes whose bound exceeds the best value by less are not expanded

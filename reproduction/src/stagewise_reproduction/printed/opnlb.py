@@ -12,7 +12,7 @@ from stagewise.problem.safe_action import SafeAction
 from stagewise.records.decision import Decision
 from stagewise.records.outcome import Outcome
 from stagewise.records.random_key import RandomKey
-from stagewise.rules.function_class_program import Vertex
+from stagewise.rules.mixture import Vertex
 from stagewise_reproduction.exact.triples import find_best_triple
 
 

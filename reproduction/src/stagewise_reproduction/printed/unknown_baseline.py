@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stagewise.engine.limits import SAFE_ACTION_COST_UNCERTAIN
+from stagewise.engine.workspace import SAFE_ACTION_COST_UNCERTAIN
 from stagewise.policies.settings import CAUSES
 from stagewise.records.decision import Decision
 from stagewise.records.outcome import Outcome

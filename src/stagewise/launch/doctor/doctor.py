@@ -10,8 +10,7 @@ from stagewise.launch.decision_log import RESERVED_NAMES, ColumnFinder, Log, res
 from stagewise.launch.doctor import number_checks, rate_checks, row_checks
 from stagewise.launch.doctor import rate_checks as mismatch_check
 from stagewise.launch.doctor.column_roles import assign_roles
-from stagewise.launch.doctor.finding import Finding, select_most_severe
-from stagewise.launch.doctor.finding_messages import CheckName, FindingVerdict
+from stagewise.launch.doctor.findings import CheckName, Finding, FindingVerdict, select_most_severe
 from stagewise.launch.doctor.log_profile import DEFAULT_FRACTION, LogProfile, Split, check_fraction
 from stagewise.launch.doctor.log_report import LogReport
 from stagewise.launch.doctor.problem_proposal import propose_problem

@@ -14,7 +14,7 @@ from scipy.special import ndtri  # type: ignore[import-untyped]
 
 from stagewise.launch.doctor.log_profile import Cost, LogProfile, Signal
 from stagewise.launch.notes import format_number
-from stagewise.problem.drift import DAY, Drift, parse_drift
+from stagewise.problem.timing import DAY, Drift, parse_drift
 
 MONTH = 30.0 * DAY
 MAX_MONTHS = 60

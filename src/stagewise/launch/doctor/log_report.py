@@ -11,17 +11,16 @@ from stagewise.engine.compile import Floats
 from stagewise.files.tables import format_table
 from stagewise.launch.decision_log import Log
 from stagewise.launch.doctor.drift_proposal import DriftProposal, MonthlyRate, MonthlyRates, propose_drift
-from stagewise.launch.doctor.finding import Finding
-from stagewise.launch.doctor.finding_messages import CheckName, FindingVerdict
+from stagewise.launch.doctor.findings import CheckName, Finding, FindingVerdict
 from stagewise.launch.doctor.log_profile import DECILES, Cost, LogProfile, Signal, assign_deciles
 from stagewise.launch.doctor.problem_proposal import Proposal, format_toml
 from stagewise.launch.notes import format_number
 from stagewise.launch.statistics import KL_INTERVAL
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_choice
-from stagewise.problem.drift import DAY
 from stagewise.problem.errors import ErrorCode, InvalidProblem
-from stagewise.records.html import Columns, render_html
+from stagewise.problem.timing import DAY
+from stagewise.records.explanation import Columns, render_html
 from stagewise.reports.style import (
     BAD,
     GUARDED,

@@ -13,8 +13,7 @@ import numpy as np
 from scipy.special import chdtrc  # type: ignore[import-untyped]
 
 from stagewise.engine.compile import Flags, Floats, Ints
-from stagewise.launch.doctor.finding import Finding
-from stagewise.launch.doctor.finding_messages import FORMATTER, FindingCode
+from stagewise.launch.doctor.findings import FORMATTER, Finding, FindingCode
 from stagewise.launch.doctor.log_profile import DECILES, LogProfile, Signal, assign_deciles
 from stagewise.launch.doctor.rate_checks import SELECTION_LEVEL
 from stagewise.launch.notes import format_number

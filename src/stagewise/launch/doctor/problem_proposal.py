@@ -16,8 +16,7 @@ from stagewise.engine.compile import Floats, Ints
 from stagewise.launch.decision_log import Log, to_text
 from stagewise.launch.doctor.column_roles import OF_ACTION, Roles
 from stagewise.launch.doctor.drift_proposal import propose_drift
-from stagewise.launch.doctor.finding import Finding, select_most_severe
-from stagewise.launch.doctor.finding_messages import FindingCode, FindingVerdict
+from stagewise.launch.doctor.findings import Finding, FindingCode, FindingVerdict, select_most_severe
 from stagewise.launch.doctor.log_profile import Cost, Groups, LogProfile, Split, get_threshold
 from stagewise.launch.doctor.number_checks import (
     describe_leak,

@@ -9,19 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.agent.calibration import CalibratedLimit, ClickScores, summarize_excess
-from stagewise.agent.mismatch import HalvedLimit, summarize_difference
-from stagewise.agent.pooling import find_fall, list_pooled_limits
+from stagewise.agent.mismatch import HalvedLimit, find_fall, list_pooled_limits, summarize_difference
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import TIME_COLUMNS, to_texts
 from stagewise.launch.doctor.drift_proposal import compute_least_bounds, propose_drift
-from stagewise.launch.doctor.finding import Finding
-from stagewise.launch.doctor.finding_messages import FindingCode, FindingVerdict
+from stagewise.launch.doctor.findings import Finding, FindingCode, FindingVerdict
 from stagewise.launch.doctor.log_profile import MISSING_GROUP, Cost, Groups, LogProfile, Rate, Signal, assign_deciles
 from stagewise.launch.statistics import ExtremeGroup, compute_rows_needed, find_extreme_group, measure_shift
-from stagewise.models.halves import count_rows
+from stagewise.models.promise_tests import count_rows
 from stagewise.policies.problem_policy import ProblemPolicy
 from stagewise.problem.division import ScoreDivision
-from stagewise.problem.promise import Promise
+from stagewise.problem.signals import Promise
 
 MAX_SAFE_SEGMENTS = 200  # the first segments in which the safe action is tested
 LOOSE_FACTOR = 5.0  # a limit so many times as far away as every action's mean is loose

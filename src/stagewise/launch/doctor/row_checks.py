@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import TIME_COLUMNS, Log, holds_times
-from stagewise.launch.doctor.finding import Finding
-from stagewise.launch.doctor.finding_messages import TIME_SCALES, FindingCode, FindingVerdict, MissingPattern
+from stagewise.launch.doctor.findings import TIME_SCALES, Finding, FindingCode, FindingVerdict, MissingPattern
 from stagewise.launch.doctor.log_profile import Cost, LogProfile, Signal
 from stagewise.launch.statistics import (
     compute_excess_p_values,

@@ -15,9 +15,8 @@ from stagewise.launch.doctor.problem_proposal import to_toml_key, to_toml_value
 from stagewise.launch.statistics import fit_logistic
 from stagewise.policies.problem import Problem
 from stagewise.problem.checks import check_integer, check_mapping, check_name
-from stagewise.problem.division import ScoreDivision, build_score_terms
+from stagewise.problem.division import MOST_BUCKETS, RiskScore, ScoreDivision, build_score_terms
 from stagewise.problem.errors import ErrorCode, InvalidOutcome, InvalidProblem
-from stagewise.problem.risk_score import MOST_BUCKETS, RiskScore
 
 MIN_EVENTS = 20  # summed outcomes that a fit needs
 DIGITS = 6  # of weights and cuts

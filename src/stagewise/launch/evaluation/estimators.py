@@ -11,7 +11,7 @@ from stagewise.engine.compile import Flags, Floats, Ints
 from stagewise.launch.decision_log import UNKNOWN_ACTION, Log
 from stagewise.launch.evaluation.propensities import NEGLIGIBLE_MASS, Balance, Weights
 from stagewise.launch.statistics import compute_sequence
-from stagewise.records.fault import SentenceCode
+from stagewise.problem.errors import SentenceCode
 
 RIDGE = 1.0
 FIRST_BLOCK = 64  # rows before the first regression; it is repeated whenever the rows have grown by half

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.engine.compile import Floats
-from stagewise.engine.moving_means import LAG
 from stagewise.engine.random import to_signed_seed
-from stagewise.engine.world_draws import fill_row_indices
+from stagewise.engine.world_draws import LAG, fill_row_indices
 from stagewise.launch.statistics import Band, compute_band
 from stagewise.policies.context_caps import SafeContextPosteriorSampling
 from stagewise.policies.policy import PolicyState

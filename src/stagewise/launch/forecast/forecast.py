@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stagewise.agent.agent import Agent
-from stagewise.files.atomic_write import write_text
-from stagewise.files.paths import parse_path
+from stagewise.files.paths import parse_path, write_text
 from stagewise.launch.decision_log import resolve_problem
 from stagewise.launch.doctor.drift_proposal import compute_least_bounds
 from stagewise.launch.doctor.log_profile import LogProfile

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stagewise.files.atomic_write import write_bytes
+from stagewise.files.paths import write_bytes
 from stagewise.policies.problem import Problem
 from stagewise.problem.columns import is_blank
 from stagewise.problem.context import check_segment_name
@@ -26,8 +26,17 @@ from stagewise.problem.formatting import safe_repr
 from stagewise.server.audit.log_reader import check_experiment, find_decision, read_versions, was_shown
 from stagewise.server.audit.verify import Receipt, StoreVerification, verify_store
 from stagewise.server.decide import Choice, DecisionRecord, decode_decision
-from stagewise.server.event_log import DECISION, SHOWN, Event
-from stagewise.server.seals import Seal, compute_leaf, compute_path, compute_seal_hash, decode_numbers, follow_path
+from stagewise.server.event_log import (
+    DECISION,
+    SHOWN,
+    Event,
+    Seal,
+    compute_leaf,
+    compute_path,
+    compute_seal_hash,
+    decode_numbers,
+    follow_path,
+)
 from stagewise.server.store.base import (
     EVENT_COLUMNS,
     INSERT_PART,
@@ -39,7 +48,7 @@ from stagewise.server.store.base import (
     Store,
     StoreUnavailable,
 )
-from stagewise.server.store.factory import open_store
+from stagewise.server.store.migrate import open_store
 from stagewise.server.user_keys import open_rows
 
 BATCH_ROWS = 20_000  # rows converted at once

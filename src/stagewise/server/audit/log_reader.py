@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stagewise.problem.errors import ErrorCode
+from stagewise.problem.errors import ErrorCode, Fault, SentenceCode
 from stagewise.problem.formatting import safe_repr, suggest_name
-from stagewise.records.fault import Fault, SentenceCode
 from stagewise.server.controls import Controls, ProblemVersion, build_version
 from stagewise.server.event_log import CONTROL, DECISION, GLOBAL, LOG, PROBLEM, SHOWN, Event
 from stagewise.server.messages import UnknownDecision, UnknownExperiment

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from stagewise.policies.problem import Problem
-from stagewise.problem.errors import ErrorCode
+from stagewise.problem.errors import ErrorCode, Fault
 from stagewise.problem.formatting import safe_repr
-from stagewise.records.fault import Fault
 from stagewise.records.reason import FallbackReason
 from stagewise.server.audit.log_reader import (
     DecisionBasis,

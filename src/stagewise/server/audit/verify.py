@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stagewise.problem.errors import ErrorCode, InvalidFile, StagewiseError
+from stagewise.problem.errors import ErrorCode, Fault, InvalidFile, SentenceCode, StagewiseError
 from stagewise.problem.formatting import safe_repr
-from stagewise.records.fault import Fault, SentenceCode
 from stagewise.server.audit.log_reader import (
     EffectiveControls,
     FindingCode,
@@ -34,13 +33,18 @@ from stagewise.server.event_log import (
     PROBLEM,
     SECRET,
     Event,
+    Seal,
+    SealPart,
     WriterChain,
     compute_digest,
+    compute_leaf,
+    compute_root,
+    compute_seal_hash,
+    decode_numbers,
     derive_writer_key,
 )
 from stagewise.server.offline_log import DECODE_PART, OfflineLogPart, join_parts
 from stagewise.server.retention import compute_kept_digest, iter_kept
-from stagewise.server.seals import Seal, SealPart, compute_leaf, compute_root, compute_seal_hash, decode_numbers
 from stagewise.server.snapshots import SIGNATURE_BYTES, LogEnd, Removal, begin_fold, read_checkpoint, read_removal
 from stagewise.server.store.base import Store, StoreUnavailable, get_secret_row_key
 from stagewise.server.user_keys import open_rows

@@ -31,13 +31,15 @@ from stagewise.server.event_log import (
     Event,
     KeyRow,
     LogHead,
+    Seal,
+    SealPart,
     StoredSnapshot,
     WriterChain,
     compute_digest,
+    decode_numbers,
     derive_writer_key,
     encode_canonical,
 )
-from stagewise.server.seals import Seal, SealPart, decode_numbers
 
 PAGE_ROWS = 10_000  # rows of a log that are read at once
 PAGE_SEALS = 1_000

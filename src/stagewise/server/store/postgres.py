@@ -17,14 +17,29 @@ from psycopg.errors import DeadlockDetected, UniqueViolation
 
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import safe_repr
-from stagewise.server.event_log import GLOBAL, AppendRequest, AppendResult, Event, StoredSnapshot, WriterChain
-from stagewise.server.seals import TERM_BITS, Seal
+from stagewise.server.event_log import (
+    GLOBAL,
+    TERM_BITS,
+    AppendRequest,
+    AppendResult,
+    Event,
+    Seal,
+    StoredSnapshot,
+    WriterChain,
+)
 from stagewise.server.store.append_batch import get_wanted_rows, resolve_batch
 from stagewise.server.store.base import Statement, Store, StoreUnavailable, wall_clock
 from stagewise.server.store.migrate import FOLDER, get_pending_migrations, read_migrations, to_postgres_sql
-from stagewise.server.store.postgres_batch import NOW, Connection, begin_and_read, to_format, write_batch
-from stagewise.server.store.postgres_seals import Sealer
-from stagewise.server.store.postgres_terms import CREATE_TERMS, Terms
+from stagewise.server.store.postgres_transactions import (
+    CREATE_TERMS,
+    NOW,
+    Connection,
+    Sealer,
+    Terms,
+    begin_and_read,
+    to_format,
+    write_batch,
+)
 
 DEFAULTS: dict[str, str | int | None] = {  # unless the address says otherwise
     "application_name": "stagewise",

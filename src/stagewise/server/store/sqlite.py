@@ -17,8 +17,19 @@ import msgspec
 from stagewise.files.paths import get_os_reason
 from stagewise.problem.errors import ErrorCode
 from stagewise.problem.formatting import format_path
-from stagewise.server.event_log import CONTROL, GLOBAL, PROBLEM, AppendRequest, AppendResult, Event, WriterChain
-from stagewise.server.seals import TERM_BITS, Seal, SealPart, build_seal
+from stagewise.server.event_log import (
+    CONTROL,
+    GLOBAL,
+    PROBLEM,
+    TERM_BITS,
+    AppendRequest,
+    AppendResult,
+    Event,
+    Seal,
+    SealPart,
+    WriterChain,
+    build_seal,
+)
 from stagewise.server.store.append_batch import (
     BatchResult,
     StoreState,

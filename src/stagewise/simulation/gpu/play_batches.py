@@ -11,9 +11,8 @@ import numpy as np
 
 from stagewise.engine.compile import Ints
 from stagewise.engine.layout import LIMITS, copy_values
-from stagewise.engine.loop import LoopSpec, World, build_loop
+from stagewise.engine.loop import UNKNOWN, LoopSpec, Trace, World, audit_size, build_loop, running_size
 from stagewise.engine.model import RoundSpec
-from stagewise.engine.trace import UNKNOWN, Trace, audit_size, running_size
 from stagewise.problem.errors import ErrorCode, InvalidProblem
 from stagewise.simulation.compiled_run import LoopInputs, build_inputs, get_form, mark_unknown
 from stagewise.simulation.gpu.registers import build_call

@@ -24,10 +24,17 @@ from stagewise.engine.layout import (
     get_model_block,
     get_posterior_scale,
 )
-from stagewise.engine.limits import compute_bonus_factors, get_ceiling, get_limit, has_switch, safe_step
 from stagewise.engine.pair import safe_share, tie_floor
 from stagewise.engine.random import uniform, uniform_pair
-from stagewise.engine.workspace import CENTRE, HALF
+from stagewise.engine.workspace import (
+    CENTRE,
+    HALF,
+    compute_bonus_factors,
+    get_ceiling,
+    get_limit,
+    has_switch,
+    safe_step,
+)
 from stagewise.engine.world_draws import noisy
 from stagewise.models.arms import ARMS, fill_arm_bounds, get_arms_assumptions, is_ranged, unit_radius
 from stagewise.models.per_candidate import PER_CANDIDATE_RIDGE, compute_half_width, get_candidate_sets, get_edges

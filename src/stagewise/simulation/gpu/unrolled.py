@@ -16,8 +16,7 @@ With G = Z V⁻¹ Zᵀ of the rays' ends, ŷ = Z θ̂ and the chosen ray a at st
 from textwrap import indent
 from typing import NamedTuple
 
-from stagewise.engine.random import OUTCOME, POLICY
-from stagewise.engine.trace import (
+from stagewise.engine.loop import (
     FIRST_NEAR_OPTIMAL_ROUND,
     FIRST_VIOLATION,
     INTERVAL_MISSES,
@@ -27,6 +26,7 @@ from stagewise.engine.trace import (
     ROUNDING,
     VIOLATIONS,
 )
+from stagewise.engine.random import OUTCOME, POLICY
 from stagewise.engine.world_draws import CLIPPED, GAUSSIAN
 
 TRACE = "regret, reward, cost, bests, largest, running, audit"

@@ -9,8 +9,8 @@ The ends of an interval are the tightest so far of the ellipsoid and of the cand
 
 from typing import NamedTuple
 
+from stagewise.engine.loop import ROUNDING
 from stagewise.engine.random import POSTERIOR
-from stagewise.engine.trace import ROUNDING
 from stagewise.simulation.gpu.unrolled import list_world_names, write_loop, write_outcome, write_record
 
 

@@ -22,6 +22,13 @@ def build_tables(results: dict[str, Result], families: Mapping[str, Family] = FA
     return "\n".join(lines[1:]) + "\n"
 
 
+def describe_families(name: str, families: Mapping[str, Family] = FAMILIES) -> str:
+    """Return the words of an experiment over families of problems."""
+    problems = "; ".join(f"{family}: {family_spec.words}" for family, family_spec in families.items())
+    count = f"{len(families)} families of problems, δ = .01: {problems}"
+    return f"{count}. Whiskers: one standard error over runs. {name}.md has the microseconds a round."
+
+
 def build_row(result: Result) -> str:
     """Return the row of one policy."""
     last = result.regret[:, -1]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stagewise.policies.arms import OPB
-from stagewise.policies.unconstrained import UCB
+from stagewise.policies.baselines import UCB
 from stagewise.problem.safe_action import SafeAction
 from stagewise.worlds.finite_worlds import ArmsWorld
 from stagewise_reproduction.beyond.lower_bound.informed import InformedPolicy

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from stagewise.policies.always_safe import AlwaysSafe
+from stagewise.policies.baselines import AlwaysSafe, LinUCB, SafeLTS
 from stagewise.policies.lclucb import DOSLB, LCLUCB, ROFUL
-from stagewise.policies.safe_lts import SafeLTS
-from stagewise.policies.unconstrained import LinUCB
 from stagewise_reproduction.cell import Cell, build_repeated_play
 from stagewise_reproduction.instances import DELTA, SIZES, at_zero, make_slug, shifted
 

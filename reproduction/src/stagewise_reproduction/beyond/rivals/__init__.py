@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from stagewise_reproduction.beyond.comparison.table import build_tables
+from stagewise_reproduction.beyond.comparison.table import build_tables, describe_families
 from stagewise_reproduction.beyond.rivals import claims, plan
 from stagewise_reproduction.experiment import Experiment
 
@@ -10,9 +10,7 @@ EXPERIMENTS = [
     Experiment(
         name="rivals",
         title="Rivals: methods of others, reconstructed",
-        words=f"{len(plan.FAMILIES)} families of problems, δ = .01: "
-        + "; ".join(f"{name}: {family.words}" for name, family in plan.FAMILIES.items())
-        + ". Whiskers: one standard error over runs. rivals.md has the microseconds a round.",
+        words=describe_families("rivals", plan.FAMILIES),
         cells=plan.cells,
         draw=plan.draw,
         check=claims.check,

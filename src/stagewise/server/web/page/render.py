@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from stagewise.agent.drifting_bounds import ASSUMPTION
+from stagewise.agent.changes import ASSUMPTION
 from stagewise.policies.problem import Problem
 from stagewise.server.web.page import verdict as value_format
 from stagewise.server.web.page.sessions import Session

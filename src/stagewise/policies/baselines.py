@@ -1,9 +1,9 @@
-"""UCB and LinUCB: learners that ignore limits, for comparison."""
+"""Policies to compare with: the safe action, Safe-LTS, and learners that ignore limits."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from stagewise.engine.compile import Floats, Ints
 from stagewise.engine.model import RoundSpec, Rule
 from stagewise.models.arms import ArmInterval
 from stagewise.models.regression import RADII, Radius
-from stagewise.models.ridge import RIDGE, LinearModel
+from stagewise.models.ridge import AUTHORS, PLAIN, RIDGE, THEORY, LinearModel
 from stagewise.policies.arms import (
     build_arms_memory,
     build_arms_model,
@@ -25,24 +25,155 @@ from stagewise.policies.arms import (
     locate_arms,
     resolve_interval,
 )
-from stagewise.policies.decisions import build_ray_decision, parse_listed_actions
-from stagewise.policies.linear_policy import check_bound_read, check_features, compute_ridge
-from stagewise.policies.policy import PlayedAction, PolicyState
-from stagewise.policies.rounds import Rounds
+from stagewise.policies.decisions import SafeActionBasis, build_ray_decision, parse_listed_actions
+from stagewise.policies.linear_policy import LinearPolicy, check_bound_read, check_features, compute_ridge
+from stagewise.policies.policy import NOTHING, BasePolicy, PlayedAction, PolicyState
+from stagewise.policies.rounds import Rounds, assemble_arrays
 from stagewise.policies.settings import (
+    Optimism,
     UnconstrainedPolicy,
     build_unconstrained_rounds,
     check_probability,
     copy_settings,
+    get_round_safe_action,
+    parse_safe_action,
     set_derived,
 )
 from stagewise.problem.actions import Listed
-from stagewise.problem.checks import PerSignal, check_choice, check_positive, check_size
-from stagewise.problem.errors import ErrorCode, InvalidActions
-from stagewise.problem.thresholds import NO_THRESHOLDS
+from stagewise.problem.checks import PerSignal, check_array, check_choice, check_positive, check_size
+from stagewise.problem.errors import ErrorCode, InvalidActions, InvalidProblem
+from stagewise.problem.safe_action import SafeAction
+from stagewise.problem.thresholds import NO_THRESHOLDS, Threshold, Thresholds, resolve_thresholds
 from stagewise.records.decision import Decision
 from stagewise.records.random_key import RandomKey
-from stagewise.rules.ray import RAY
+from stagewise.records.reason import FallbackReason, ReasonDetails
+from stagewise.rules.ray import RAY, SAMPLED_RAY
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AlwaysSafe(BasePolicy):
+    """Play the safe action in every round and learn nothing: the baseline for every learner.
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> policy = AlwaysSafe(safe_action=SafeAction(arm=1, cost=0.0), threshold=0.1)
+        >>> policy.decide(policy.start(), None).action
+        1
+    """
+
+    safe_action: SafeAction
+    """The action that is played."""
+    threshold: Threshold
+    """The limits on expected costs: a number, one per constraint, or a mapping by name."""
+
+    thresholds: Thresholds = field(init=False, repr=False)
+
+    learns: ClassVar[str] = NOTHING
+    has_parts: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        copy_settings(self)
+        set_derived(self, thresholds=resolve_thresholds(self.threshold, parse_safe_action(self.safe_action)))
+
+    def start(self) -> PolicyState:
+        return PolicyState(np.empty(0))
+
+    def fits(self, memory: Floats) -> bool:
+        return memory.shape == (0,)
+
+    def choose(self, state: PolicyState, actions: Any, draw: RandomKey) -> Decision:
+        safe, limits = self.safe_action, self.thresholds
+        features, index = safe.features, None
+        if safe.is_per_round:
+            of_round = get_round_safe_action(actions, type(self).__name__)
+            features, index = of_round.features, None if of_round.safe_index < 0 else of_round.safe_index
+        action, index, step = (features.copy(), index, 0.0) if safe.arm is None else (safe.arm, safe.arm, 1.0)
+        reward, cause = self.basis.optimistic_reward, ReasonDetails(FallbackReason.ALWAYS_SAFE)
+        fields = (action, index, step, None, reward, limits.at_safe, limits.values, cause, draw.round)
+        return Decision(*fields)._with(self.basis)
+
+    @cached_property
+    def basis(self) -> SafeActionBasis:
+        """The data of its explanations: the safe action."""
+        label = "safe action" if self.safe_action.arm is None else f"arm {self.safe_action.arm}"
+        optimistic_reward = 1.0 if self.safe_action.reward is None else self.safe_action.reward
+        return SafeActionBasis(self.thresholds, label, optimistic_reward, "always played")
+
+    def check_logged_actions(self, actions: Any) -> Floats:
+        """Return the logged actions; nothing is learned from them."""
+        rows = check_array(actions, "the logged actions", InvalidActions)
+        if rows.ndim == 0:
+            rule = "a list with one action per row"
+            raise InvalidActions.must_be(ErrorCode.WRONG_TYPE, "the value of the logged actions", rows.item(), rule)
+        return rows
+
+    def learn_in_place(self, state: PolicyState, played: PlayedAction, values: Floats) -> PolicyState:
+        return state
+
+    def learn_log(self, state: PolicyState, actions: Any, values: Any) -> PolicyState:
+        return state
+
+    def cache_offered(self, state: PolicyState, decision: Decision) -> PolicyState:
+        return state
+
+    def get_round_spec(self, actions: Any) -> RoundSpec:
+        """Return how compiled loops play this policy."""
+        return RoundSpec()
+
+    def arrays(self, dimension: int) -> tuple[Ints, Floats]:
+        """Return the arrays of compiled loops: no models and no limits."""
+        return assemble_arrays((0, 0, -1), np.zeros(3), np.zeros(dimension), ())
+
+
+INFLATIONS = {"theory": THEORY, "none": PLAIN, "authors": AUTHORS}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SafeLTS(LinearPolicy):
+    """Safe-LTS (Moradipari, Amani, Alizadeh, Thrampoulidis 2019), on rays from any safe action.
+
+    Play the longest safe step on the ray that is best for a sampled θ̃ ~ N(θ̂, (inflation · β_r)² V⁻¹). The inflation is
+    "theory" (1 + 2LS/(τ − c₀), as in its authors' regret proof, for x₀ = 0 and equal noises), "none" (1; equally safe,
+    without a regret proof, often better) or "authors" (√n/min(1, τ), as in the authors' public code).
+
+    Raises:
+        InvalidProblem: A setting is invalid or conflicts with another.
+
+    Example:
+        >>> import numpy as np
+        >>> from stagewise.records.random_key import RandomKey
+        >>> from stagewise.problem.safe_action import SafeAction
+        >>> policy = SafeLTS(safe_action=SafeAction(features=np.zeros(2)), threshold=0.5, noise=0.1)
+        >>> policy.decide(policy.start(), np.eye(2), RandomKey(seed=1)).pessimistic_cost.round(6)
+        array([0.5])
+    """
+
+    inflation: Literal["theory", "none", "authors"] = "theory"
+    """The scale of the samples of θ̃, in radii: see above."""
+    optimism: Optimism = field(init=False, repr=False, default="inflated")
+    per_action_bounds: bool = field(init=False, repr=False, default=False)
+
+    rule: ClassVar[Rule] = SAMPLED_RAY
+    inflates: ClassVar[bool] = False  # the uncertainty of costs does not raise a sampled reward
+
+    @property
+    def sampling(self) -> int:
+        return INFLATIONS[self.inflation]
+
+    def __post_init__(self) -> None:
+        check_choice(self.inflation, tuple(INFLATIONS), "inflation")
+        super().__post_init__()
+        least = float((self.thresholds.signs * self.thresholds.values).min())
+        if self.inflation == "authors" and not least > 0.0:
+            remedy = "choose another, since this one divides by the threshold and needs upper limits greater than 0"
+            raise InvalidProblem.conflict("inflation", self.inflation, f"a threshold is {least:g}", remedy)
+
+    @property
+    def is_optimistic(self) -> bool:
+        """False: a sampled reward is not an upper confidence bound."""
+        return False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("default")]
 pa = pytest.importorskip("pyarrow", reason="run by make test-engines")
 EXAMPLES = str(Path(__file__).parents[2] / "examples" / "engines")
 sys.path.append(EXAMPLES)
-os.environ["PYTHONPATH"] = EXAMPLES  # of the workers
+os.environ["PYTHONPATH"], os.environ["PYSPARK_PYTHON"] = EXAMPLES, sys.executable  # of the workers
 
 
 @pytest.mark.parametrize("partitions", [1, 7])

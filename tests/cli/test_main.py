@@ -81,7 +81,7 @@ def test_dollars_in_names_are_drawn_as_they_are(name: str, tmp_path: Path) -> No
         ('kind = "rays"', 'kind = "lines"', ["world.actions.kind", "'lines'", "'rays'"]),
         ('kind = "rays"', 'kind = "random-rays"', ["'world.actions.features'", "count, dimension"]),
         ("[[1.0, 0.0], [0.0, 1.0]]", "[[1.0], [0.0]]", ["number of features", "reward", "1", "2"]),
-        ('kind = "LCLUCB"', 'kind = "Magic"', ["policy.kind", "'Magic'", "LCLUCB"]),
+        ('kind = "LCLUCB"', 'kind = "Magic"', ["policy.kind", "'Magic'", "SafePosteriorSampling"]),
         ("threshold = 0.3", "threshold = 0.3\nalpha = 2", ["'policy.alpha'", "2"]),
         ("threshold = 0.3", "threshold = 0.0", ["0.0", "threshold"]),
         ("threshold = 0.3", "", ["threshold", "missing"]),

@@ -65,5 +65,7 @@ def test_shares_of_epochs_and_versions_add_up_to_1() -> None:
         as_python(one) for one in (epochs.compute_log_share, jumps.compute_jump_log_share, jumps.get_jump_level)
     )
     assert 0.99 < sum(math.exp(-slope(epoch)) for epoch in range(1, 10_000)) <= 1.0
-    assert 0.99 < sum(math.exp(-jump(level(epoch), epoch)) for epoch in range(1, 10_000)) <= 1.0
+    epochs_of_jumps = sum(math.exp(-jump(level(epoch), epoch, 0.0)) for epoch in range(1, 10_000))
+    restarts = sum(math.exp(-jump(level(1), 1, float(count))) for count in range(1, 1_000))
+    assert 0.99 < epochs_of_jumps + restarts <= 1.0
     assert 0.99 < sum(Buckets(10, version=version).share for version in range(1, 1_000)) <= 1.0

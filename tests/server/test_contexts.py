@@ -2,6 +2,7 @@
 
 import json
 from datetime import date
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -96,7 +97,7 @@ def test_a_log_replays_to_what_an_agent_learns() -> None:
 
 def test_an_export_has_one_type_for_every_column() -> None:
     columns = {name: (kind, get) for name, kind, get in build_columns(PROBLEM)}
-    records: Any = [type("Record", (), {"body": {"request": {"context": one}}}) for one in SENT]
+    records: Any = [SimpleNamespace(record=SimpleNamespace(request={"context": one})) for one in SENT]
     found = {name: [columns[name][1](one) for one in records] for name in PROBLEM.context}
     assert found["tenure"] == [4000.0, None, None, 4000.0, -3.0]
     assert found["is_new"] == [True, True, False, True, True]

@@ -50,12 +50,12 @@ def tight_world(run: int) -> World:
     return World(truth, [truth[:1], costs], np.array([0.3]))
 
 
-def played(draw: Callable[[int], World], **settings: Any) -> Family:
-    def build(run: int) -> tuple[OPNLB, ArmsWorld]:
+def played(draw: Callable[[int], World], kind: type[Any] = OPNLB, **settings: Any) -> Family:
+    def build(run: int) -> tuple[Any, ArmsWorld]:
         world = draw(run)
         safe = SafeAction(arm=0, reward=float(world.truth[0, 0]), cost=world.truth[1:, 0])
         classes: dict[str, Any] = {"reward_class": world.classes[0], "cost_class": world.classes[1:]}
-        policy = OPNLB(safe_action=safe, delta=DELTA, threshold=world.thresholds, **classes, **settings)
+        policy = kind(safe_action=safe, delta=DELTA, threshold=world.thresholds, **classes, **settings)
         return policy, ArmsWorld(reward=world.truth[0], cost=world.truth[1:])
 
     return build

@@ -32,7 +32,8 @@ FORMAT, VERSION = "stagewise-snapshot", 1
 class Snapshot:
     """The policy, the memory and the alerts of an agent at one moment.
 
-    An older snapshot is as safe as a newer one: decisions by it are more cautious.
+    An older snapshot keeps the guarantee while its assumptions hold, and its decisions are more cautious. It does not
+    know what was found since: an alert that stops decisions, a jump, or costs that were forgotten.
 
     Example:
         >>> import stagewise as sw

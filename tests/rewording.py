@@ -12,7 +12,6 @@ import pytest
 
 from stagewise.agent import health_findings
 from stagewise.problem import errors
-from stagewise.problem import errors as fault
 from stagewise.records import reason
 
 
@@ -28,8 +27,7 @@ def reword(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
         return f"{word} {message}" if isinstance(message, str) else lambda details: f"{word} {message(details)}"
 
     make: Callable[..., str] = errors.make_sentence
-    for module in (errors, fault):
-        monkeypatch.setattr(module, "make_sentence", lambda text, details: f"{word} {make(text, details)}")
+    monkeypatch.setattr(errors, "make_sentence", lambda text, details: f"{word} {make(text, details)}")
     for messages in (reason.MESSAGES, reason.CONTRADICTIONS, health_findings.MESSAGES):
         for code, message in messages.items():
             monkeypatch.setitem(messages, code, begin(message))  # type: ignore[arg-type, type-var]

@@ -17,7 +17,7 @@ import stagewise as sw
 from stagewise.engine.compile import Floats
 from stagewise.engine.workspace import COSTS, OPTIMISTIC_REWARDS
 from stagewise.problem.errors import ErrorCode
-from stagewise.rules import cone_program as solver_pool
+from stagewise.rules import cone_program
 
 CASES = {**KNOWN, **UNKNOWN}
 ROUNDING = 1e-9
@@ -200,10 +200,10 @@ def worse_in_a_hurry(m: int, monkeypatch: pytest.MonkeyPatch, **settings: Any) -
         policy, state, table = trained(rounds, m=m, **settings)
         careful = policy.decide(state, table)
         with monkeypatch.context() as patch:
-            patch.setattr(solver_pool, "settings", hurried)
-            solver_pool._POOL.clear()
+            patch.setattr(cone_program, "settings", hurried)
+            cone_program._POOL.clear()
             careless = policy.decide(state, table)
-            solver_pool._POOL.clear()
+            cone_program._POOL.clear()
         assert np.all(careless.pessimistic_cost <= careless.thresholds)
         assert careless.optimistic_reward + careless.solver_gap >= careful.optimistic_reward - ROUNDING
         worse += careless.optimistic_reward < careful.optimistic_reward - 1e-6
@@ -215,8 +215,8 @@ def test_a_solver_in_a_hurry_breaks_no_limit(m: int, monkeypatch: pytest.MonkeyP
     assert worse_in_a_hurry(m, monkeypatch, method="socp") > 0
 
 
-def broken(asked: solver_pool.ConicProblem) -> solver_pool.PrimalDual:
-    return solver_pool.PrimalDual(np.full(asked.objective.size, np.nan), np.full(asked.right.size, np.nan), False)
+def broken(asked: cone_program.ConicProblem) -> cone_program.PrimalDual:
+    return cone_program.PrimalDual(np.full(asked.objective.size, np.nan), np.full(asked.right.size, np.nan), False)
 
 
 def assert_stays_linear(policy: sw.OPLB, state: sw.PolicyState, table: Floats) -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from tests.rules.cone_witness import best_value, random_columns
 
 from stagewise.rules import cone_program
-from stagewise.rules import cone_program as solver_pool
 from stagewise.rules.cone_program import (
     Columns,
     compute_certified_bound,
@@ -43,11 +42,11 @@ def test_no_other_formulation_finds_a_better_mixture(sizes: tuple[int, int, int]
 
 def test_equal_problems_give_equal_bits_whatever_was_solved_before() -> None:
     problems = [problem(seed, *sizes) for seed in range(4) for sizes in SIZES]
-    solver_pool._POOL.clear()
+    cone_program._POOL.clear()
     kept = [find_best_mixture_in_cone(*one) for one in problems]
     backwards = [find_best_mixture_in_cone(*one) for one in reversed(problems)][::-1]
     for one, before, again in zip(problems, kept, backwards, strict=True):
-        solver_pool._POOL.clear()
+        cone_program._POOL.clear()
         fresh = find_best_mixture_in_cone(*one)
         for other in (before, again):
             assert np.array_equal(fresh.shares, other.shares)
@@ -55,9 +54,9 @@ def test_equal_problems_give_equal_bits_whatever_was_solved_before() -> None:
 
 
 def test_only_so_many_solvers_are_kept() -> None:
-    for count in range(2, 2 * solver_pool.MAX_SOLVERS):
+    for count in range(2, 2 * cone_program.MAX_SOLVERS):
         find_best_mixture_in_cone(*problem(0, 2, 1, count))
-    assert len(solver_pool._POOL) <= solver_pool.MAX_SOLVERS
+    assert len(cone_program._POOL) <= cone_program.MAX_SOLVERS
 
 
 def hurried(refined: bool) -> Any:
@@ -75,8 +74,8 @@ def test_a_careless_solver_costs_value_but_no_safety_and_the_bound_says_how_much
 ) -> None:
     missing = []
     with monkeypatch.context() as patch:
-        patch.setattr(solver_pool, "settings", hurried)
-        solver_pool._POOL.clear()
+        patch.setattr(cone_program, "settings", hurried)
+        cone_program._POOL.clear()
         for seed in range(20):
             for sizes in SIZES:
                 columns, gains = problem(seed, *sizes, known)
@@ -84,14 +83,14 @@ def test_a_careless_solver_costs_value_but_no_safety_and_the_bound_says_how_much
                 assert np.all(compute_pessimistic_costs(columns, best.shares) <= columns.limits)
                 assert best.value <= truth + 1e-9 <= best.bound + 2e-9
                 missing.append(truth - best.value)
-        solver_pool._POOL.clear()
+        cone_program._POOL.clear()
     assert max(missing) > 1e-4
 
 
 @pytest.mark.parametrize("rubbish", [np.nan, np.inf, -1.0, 0.0, 1e300])
 def test_a_solver_that_answers_rubbish_is_survived(monkeypatch: pytest.MonkeyPatch, rubbish: float) -> None:
     columns, gains = problem(0, 4, 3, 12)
-    answer = solver_pool.PrimalDual(np.full(8, rubbish), np.full(21, rubbish), True)
+    answer = cone_program.PrimalDual(np.full(8, rubbish), np.full(21, rubbish), True)
     monkeypatch.setattr(cone_program, "solve_conic", lambda _: answer)
     best = find_best_mixture_in_cone(columns, gains)
     assert np.all(compute_pessimistic_costs(columns, best.shares) <= columns.limits)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from stagewise.engine.compile import Floats, Ints, factory, kernel
 
-DIRECTIONAL, INFLATED, OFFERS_SAFE, ENFORCES_LIMITS, CERTIFIED = 1, 2, 4, 8, 16  # switches (see `limits`)
+DIRECTIONAL, INFLATED, OFFERS_SAFE, ENFORCES_LIMITS, CERTIFIED = 1, 2, 4, 8, 16  # switches
 PER_ROUND_SAFE, SAFE_COST_DECLARED = 32, 64  # switches about the safe action
 LIMITS, MODEL_BLOCKS, SWITCHES, FEATURES, SAMPLING, SAFE_INDEX = 0, 1, 2, 3, 4, 5  # in the layout
 FIRST_MODEL_BLOCK, MODEL_BLOCK_FIELDS = 6, 9

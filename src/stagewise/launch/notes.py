@@ -1,5 +1,6 @@
 """Sentences of findings and notes: templates with data, and notes on how a log was used, each with a code."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from string import Formatter
@@ -137,3 +138,15 @@ PHRASES: dict[str, Phrase] = {
     "without_times": lambda d: choose(d.has_times, "", ", as if every window had closed, because the log has no times"),
 }
 FORMATTER = MessageFormatter(PHRASES)
+
+
+def round_up(value: float, digits: int = 2) -> float:
+    """Return a positive number rounded up to some digits; 0 for any other.
+
+    >>> round_up(0.00512), round_up(0.00512, 1)
+    (0.0052, 0.006)
+    """
+    if not value > 0.0:
+        return 0.0
+    power = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return float(f"{math.ceil(value / power - 1e-9) * power:.{digits}g}")

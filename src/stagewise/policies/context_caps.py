@@ -212,8 +212,8 @@ class SafeContextPosteriorSampling(SafePolicy):
         divisions = parse_by_name(self.by, self.models, "by", "signals")
         for name, division in divisions.items():
             if self.models[name] != "rates":
-                text = "by has {name!r}, which is {models}; only rates can be kept by segment"
-                raise InvalidProblem(ErrorCode.UNSUPPORTED, text, name=name, models=self.models[name])
+                text = "by has {name!r}, which is {model}; only rates can be kept by segment"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text, name=name, model=self.models[name])
             rule = f"below segments ({self.segments})"
             check_integer(division, f"the division of {name!r}", rule, 0, self.segments - 1)
         unused = next((division for division in range(self.segments) if division not in divisions.values()), None)
@@ -247,8 +247,8 @@ class SafeContextPosteriorSampling(SafePolicy):
             modulus = value if isinstance(value, Drift) else parse_stored_drift(value, repr(name))
             if modulus is not None and not can_drift(self.models[name], modulus.amount > 0.0, name in self.noises):
                 how = "slope or the budget of linear costs" if self.models[name] == "linear" else "drift of rates"
-                text = "drift has {name!r}, which is {models}; only the {how} is bounded"
-                raise InvalidProblem(ErrorCode.UNSUPPORTED, text, name=name, models=self.models[name], how=how)
+                text = "drift has {name!r}, which is {model}; only the {how} is bounded"
+                raise InvalidProblem(ErrorCode.UNSUPPORTED, text, name=name, model=self.models[name], how=how)
             moduli |= {} if modulus is None else {name: modulus}
         return moduli
 

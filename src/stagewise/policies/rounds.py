@@ -42,9 +42,9 @@ def allocate_aligned(size: int) -> Floats:
     if size > LARGE and 8 * size > get_total_memory():
         template = (
             "the state for this many features or actions needs about {size:,.0f} GiB, and this machine has "
-            "{get_total_memory:,.0f}; use fewer features, since a regression of d features keeps d² numbers"
+            "{total:,.0f}; use fewer features, since a regression of d features keeps d² numbers"
         )
-        data = {"size": 8 * size / GIB, "get_total_memory": get_total_memory() / GIB}
+        data = {"size": 8 * size / GIB, "total": get_total_memory() / GIB}
         raise InvalidProblem(ErrorCode.TOO_LARGE, template, **data)
     buffer = np.empty(size + 8)
     buffer[:] = 0.0

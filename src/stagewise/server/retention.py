@@ -33,6 +33,7 @@ from stagewise.server.event_log import (
     compute_leaf,
     encode_canonical,
 )
+from stagewise.server.learner import SERVER_ACTOR
 from stagewise.server.snapshots import (
     Checkpoint,
     LogEnd,
@@ -161,7 +162,6 @@ SERVING_NUMBERS = 1_000  # of one transaction of a server, whose decisions are w
 SERVING_PAUSE = 0.02  # seconds between two of them
 CHECK_INTERVAL = 60.0  # seconds between two looks for old rows
 MAX_DELAY = 86_400.0  # seconds for which old rows may stay, so that there is one checkpoint a day
-SERVER_ACTOR = "the server"
 
 DELETE_ANSWERS = "DELETE FROM answers WHERE decision > ? AND decision < ?"
 DELETE_EVENTS = "DELETE FROM events WHERE number > ? AND number < ? AND kind IN ('decision', 'outcome', 'log', 'tick')"

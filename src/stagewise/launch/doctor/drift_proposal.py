@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri  # type: ignore[import-untyped]
 
 from stagewise.launch.doctor.log_profile import Cost, LogProfile, Signal
-from stagewise.launch.notes import format_number
+from stagewise.launch.notes import format_number, round_up
 from stagewise.problem.timing import DAY, Drift, parse_drift
 
 MONTH = 30.0 * DAY
@@ -168,16 +168,6 @@ def propose_drift(cost: Cost) -> DriftProposal | None:
     is_shown = any(one.least > 0.0 for one in rates.list_movements(level))
     is_learnable = sign * least <= sign * cost.threshold
     return DriftProposal(cost.name, drift, largest, is_shown, action, least, cost.threshold, is_learnable)
-
-
-def round_up(value: float) -> float:
-    """Return a positive number rounded up to two digits.
-
-    >>> round_up(0.00512)
-    0.0052
-    """
-    power = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return float(f"{math.ceil(value / power - 1e-9) * power:.2g}")
 
 
 def compute_least_bounds(signal: Signal, modulus: Drift, per_second: float | None = None) -> dict[str, float]:

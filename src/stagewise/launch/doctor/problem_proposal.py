@@ -33,7 +33,7 @@ from stagewise.launch.doctor.rate_checks import (
     find_extreme_segment,
     find_text_columns,
 )
-from stagewise.launch.notes import format_number
+from stagewise.launch.notes import format_number, round_up
 from stagewise.policies.problem import RESERVED_NAMES, Problem
 from stagewise.problem.context import LONGEST_SEGMENT
 from stagewise.problem.context_columns import OTHER, Category, encode_column
@@ -178,13 +178,6 @@ def propose_range(known: Floats) -> tuple[float, float]:
     ends = step * math.floor((low - room) / step), step * math.ceil((high + room) / step)
     bottom, top = (float(f"{end:.12g}") + 0.0 for end in ends)  # without rounding noise: three times .1 is .3
     return (0.0 if low >= 0.0 > bottom else bottom), top
-
-
-def round_up(value: float, digits: int = 2) -> float:
-    if not value > 0.0:
-        return 0.0
-    power = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-    return float(f"{math.ceil(value / power - 1e-9) * power:.{digits}g}")
 
 
 def build_profile(arrays: Mapping[Any, Any], problem: Problem, names: Mapping[str, str]) -> LogProfile:

@@ -22,6 +22,7 @@ from stagewise.server.audit.verify import Receipt, verify_store
 from stagewise.server.controls import build_first_version
 from stagewise.server.decision_server import DecisionServer
 from stagewise.server.event_log import CONTROL, GLOBAL
+from stagewise.server.learner import TICK_INTERVAL
 from stagewise.server.messages import OutcomeUpdate, UnknownDecision
 from stagewise.server.retention import remove_old_rows
 from stagewise.server.snapshots import begin_fold
@@ -64,6 +65,17 @@ async def month(server: DecisionServer, clock: Clock, name: str, count: int = 30
     return made
 
 
+async def ticked(server: DecisionServer, clock: Clock) -> None:
+    """Wait until the tick that is due is learned: while the clock stands, no other row comes by itself."""
+
+    def is_over() -> bool:
+        fold = server.learner.folds[NAME]
+        closes = fold.queue.next_closing()
+        return closes is None or closes > clock.time or clock.time - fold.at < TICK_INTERVAL
+
+    await soon(is_over)
+
+
 def state(store: Store, version: int = 1) -> bytes:
     fold = StateFold(problem(), version)
     fold.take(store.events(NAME, limit=10**7))
@@ -86,6 +98,7 @@ async def test_old_rows_leave_and_the_rest_stays_evident(address: str) -> None:
     await server.resume(NAME, "bob", "it was a rumour")
     receipt = Receipt.of(str(verify_store(server.store).receipt))
     await month(server, clock, "new")
+    await ticked(server, clock)
     await server.stop()
 
     with closing(opened(address, clock)) as store:
